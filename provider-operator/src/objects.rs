@@ -82,7 +82,13 @@ impl Objects {
 
     /// What the API server answered to a write. An answer that comes late, behind a newer one, is none.
     pub(crate) fn note(&self, object: DynamicObject) {
-        self.answers().insert(place(&object), Arc::new(object));
+        let (mut answers, place) = (self.answers(), place(&object));
+        if answers
+            .get(&place)
+            .is_none_or(|known| version(known) <= version(&object))
+        {
+            answers.insert(place, Arc::new(object));
+        }
     }
 
     /// It is gone, or about to go by our own write.
@@ -190,7 +196,8 @@ mod tests {
         assert!(objects.is_listed());
         objects.note(object("one", "11"));
         objects.note(object("two", "12"));
-        assert_eq!(seen(), ["11", "12"]);
+        objects.note(object("one", "10"));
+        assert_eq!(seen(), ["11", "12"], "an answer that comes late is an old one");
         tell(Event::Apply(object("one", "13")));
         tell(Event::Apply(object("two", "12")));
         assert_eq!(seen(), ["13", "12"]);

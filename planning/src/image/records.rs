@@ -261,8 +261,14 @@ fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
         Sight::Seen { value, .. } => value.size,
         Sight::Unseen | Sight::Failed { .. } => None,
     };
-    let bytes = case.wanted.bytes.or(of_source).or(record.size).unwrap_or_default();
-    let patience = case.seen.import_patience.unwrap_or_else(|| cloud_takes(bytes));
+    let bytes = of_source.or(record.size);
+    let is_early = case.now.steady <= record.first_seen + IMPORT_BASE;
+    let patience = match (case.seen.import_patience, bytes) {
+        (Some(said), _) => said,
+        // An earlier life of ours began it, and knew how much it is.
+        (None, None) if is_early && case.seen.source == Sight::Unseen => return in_process(Deed::Probe),
+        (None, bytes) => cloud_takes(bytes.unwrap_or_default()),
+    };
     let deadline = record.first_seen + patience;
     if case.now.steady > deadline {
         return next(case, record.attempt, AttemptReason::ImportStalled);

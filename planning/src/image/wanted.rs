@@ -54,8 +54,6 @@ pub struct Wanted {
     pub digest: Option<Pinned>,
     /// Whether the bytes at the source are not those that are sent.
     pub compressed: bool,
-    /// Bytes of the image, where the release says so.
-    pub bytes: Option<u64>,
     /// Where transfers run.
     pub execution: Execution,
     /// What is wrong with the spec, in words.

@@ -834,3 +834,50 @@ fn an_image_that_is_moved_keeps_what_was_said_of_it_and_says_who_has_it() {
     assert!(told.status.ready && told.notes.is_empty());
     assert!(message(&told.status, ConditionType::Paused).contains("another management cluster"));
 }
+
+#[test]
+fn what_the_cloud_says_of_an_import_is_told_while_it_goes_on_and_when_it_is_given_up() {
+    let words = Some("Copied 15 MiB".to_owned());
+    let importing = |state| {
+        Input::with(&[planning::image::RecordSeen {
+            words: words.clone(),
+            ..record(2, state)
+        }])
+    };
+    let status = told(&importing(RecordState::Importing));
+    assert_eq!(
+        status.message.as_deref(),
+        Some("the cloud fetches the image: Copied 15 MiB")
+    );
+    let condition = message(&status, ConditionType::ImageTransferred);
+    assert_eq!(condition, "the cloud fetches the image", "it says nothing that moves");
+    let retry = told(&importing(RecordState::Spoilt)).retry.expect("it slows down");
+    assert_eq!(
+        retry.message,
+        "the record in the cloud takes no bytes any more: Copied 15 MiB"
+    );
+}
+
+#[test]
+fn an_image_has_the_format_that_the_cloud_says() {
+    let mut input = Input::with(&[planning::image::RecordSeen {
+        format: Some("qcow2".to_owned()),
+        ..verified(2)
+    }]);
+    had(&mut input, 2);
+    let image = told(&input).image.expect("it is there");
+    assert_eq!(image.disk_format.as_deref(), Some("qcow2"));
+}
+
+#[test]
+fn a_source_that_could_not_be_asked_is_the_last_failure() {
+    let input = input().changed(|input| {
+        input.op = Some(ended(Deed::Probe, Err(failure(FailureClass::SourceGone))));
+    });
+    let failure = told(&input).last_failure.expect("something failed");
+    assert_eq!((failure.reason.as_str(), failure.attempt), ("SourceNotFound", None));
+    let looks = input.changed(|input| {
+        input.op = Some(ended(Deed::Look, Err(super::table::failure(FailureClass::Unavailable))));
+    });
+    assert_eq!(told(&looks).last_failure, None);
+}

@@ -116,7 +116,6 @@ fn of_metadata(object: &DynamicObject, status: &NodeImageStatus, beside: Beside<
         build: None,
         digest: None,
         compressed: false,
-        bytes: None,
         execution: Execution::default(),
         invalid: None,
         paused: object.annotations().contains_key(labels::PAUSED),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use planning::image::{
     Abilities, Algorithm, Amended, AttemptReason, Cloud, Deed, DeedName, DeletionPolicy, DiscardReason, Drift,
     Execution, FailureClass, Form, HaltReason, ImagePolicy, Intent, JobsSight, Pinned, ReadBack, RecordSeen,
-    RecordState, Sight, Step, Via, WaitReason, look_ready,
+    RecordState, Sight, Source, Step, Via, WaitReason, look_ready,
 };
 
 use super::{
@@ -331,6 +331,42 @@ fn r32_bytes_of_somebody_else_are_waited_for_a_minute() {
     writes_attempt(&Input::with(&[receiving(61)]).step(), 3, AttemptReason::Stalled);
 }
 
+/// The source has said that it gives so many bytes.
+fn gives(input: &mut Input, bytes: u64) {
+    let value = Source {
+        size: Some(bytes),
+        ..Source::default()
+    };
+    let (at, fresh) = (before(1), true);
+    input.seen.source = Sight::Seen { value, at, fresh };
+}
+
+#[test]
+fn r33_who_did_not_begin_an_import_asks_how_much_it_is() {
+    let importing = |seconds, size| {
+        let record = RecordSeen {
+            size,
+            first_seen: before(seconds),
+            ..record(2, RecordState::Importing)
+        };
+        Input::with(&[record]).changed(|input| input.seen.source = Sight::Unseen)
+    };
+    is_done(&importing(10, None).step(), &Deed::Probe);
+    waits_for(&importing(10, Some(100)).step(), WaitReason::Importing);
+    let said = importing(10, None).changed(|input| input.seen.import_patience = Some(Duration::from_mins(5)));
+    waits_for(&said.step(), WaitReason::Importing);
+    let silent = importing(10, None).changed(|input| {
+        input.seen.source = Sight::Failed {
+            failure: super::failure(FailureClass::SourceBroken),
+            since: before(1),
+            count: 1,
+            next: NOW,
+        };
+    });
+    waits_for(&silent.step(), WaitReason::Importing);
+    writes_attempt(&importing(901, None).step(), 3, AttemptReason::ImportStalled);
+}
+
 #[test]
 fn r33_an_import_has_a_quarter_of_an_hour_and_the_time_its_size_takes() {
     let importing = |seconds, bytes| {
@@ -338,7 +374,7 @@ fn r33_an_import_has_a_quarter_of_an_hour_and_the_time_its_size_takes() {
             first_seen: before(seconds),
             ..record(2, RecordState::Importing)
         };
-        Input::with(&[record]).changed(|input| input.wanted.bytes = Some(bytes))
+        Input::with(&[record]).changed(|input| gives(input, bytes))
     };
     waits_for(&importing(900, 0).step(), WaitReason::Importing);
     writes_attempt(&importing(901, 0).step(), 3, AttemptReason::ImportStalled);
@@ -353,7 +389,7 @@ fn r33_an_import_has_as_long_as_somebody_said() {
             ..record(2, RecordState::Importing)
         };
         Input::with(&[record]).changed(|input| {
-            input.wanted.bytes = Some(200 * 1024 * 1024);
+            gives(input, 200 * 1024 * 1024);
             input.seen.import_patience = Some(Duration::from_mins(5));
         })
     };

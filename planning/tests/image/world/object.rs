@@ -97,7 +97,6 @@ impl Object {
             build: None,
             digest: spec.pinned(),
             compressed: false,
-            bytes: None,
             execution: Execution::Auto,
             invalid: None,
             paused: spec.paused,
