@@ -62,6 +62,9 @@ pub const CONTRACT_V1BETA1: &str = "cluster.x-k8s.io/v1beta1";
 pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
 /// Label on CRDs that makes `clusterctl move` take all objects of the kind along, and what these own.
 pub const CLUSTERCTL_MOVE_HIERARCHY: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
+/// Annotation that `clusterctl move` puts on an object in place of all others, before it takes its finalizers away and deletes it: in the other management
+/// cluster it is made already, and what was made for it is that one's.
+pub const DELETE_FOR_MOVE: &str = "clusterctl.cluster.x-k8s.io/delete-for-move";
 /// Label with the name of the Cluster that an object belongs to (Cluster API).
 pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
 

@@ -19,6 +19,10 @@ pub(crate) enum Pause {
     ProviderRelease,
     /// The annotation, on the object of an image.
     Image,
+    /// That of `clusterctl`, on a provider's release object.
+    MovedRelease,
+    /// The same, on the object of an image.
+    MovedImage,
 }
 
 impl Pause {
@@ -27,6 +31,13 @@ impl Pause {
         let annotation = |left: &str| {
             let name = crds::labels::PAUSED;
             format!("the annotation {name} is set: {left}, {BEFORE}; remove it to go on")
+        };
+        let moved = |left: &str| {
+            let name = crds::labels::DELETE_FOR_MOVE;
+            format!(
+                "the annotation {name} is set, since clusterctl has made the object in another management cluster: {left}, {BEFORE}; \
+                 delete this one, or remove the annotation if the other one is not there"
+            )
         };
         let releases = "no release is created, changed or deleted";
         match self {
@@ -41,6 +52,14 @@ impl Pause {
             }
             Self::ProviderRelease => {
                 let message = annotation("no object of an image is created, changed or deleted");
+                paused(stored, Reason::Paused, &message, now)
+            }
+            Self::MovedRelease => {
+                let message = moved("no object of an image is created, changed or deleted");
+                paused(stored, Reason::Paused, &message, now)
+            }
+            Self::MovedImage => {
+                let message = moved("nothing is done about the image");
                 paused(stored, Reason::Paused, &message, now)
             }
             Self::Image => {

@@ -3,6 +3,7 @@
 
 mod images;
 mod jobs;
+mod moved;
 mod orphans;
 
 use std::fs;

@@ -3,12 +3,18 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use crds::labels::DELETE_FOR_MOVE;
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::Event;
 use tokio::sync::SetOnce;
+use tokio::time::Instant;
+
+/// How long it is remembered that an object went to another management cluster: longer than `clusterctl` takes to move what it belongs to.
+const MOVED: Duration = Duration::from_mins(15);
 
 /// Namespace and name.
 type Place = (String, String);
@@ -18,6 +24,8 @@ pub(crate) struct Objects {
     resource: ApiResource,
     store: Store<DynamicObject>,
     answers: Mutex<HashMap<Place, Arc<DynamicObject>>>,
+    /// Those that `clusterctl` deleted here when it had made them elsewhere, and when that was.
+    moved: Mutex<HashMap<Place, Instant>>,
     listed: SetOnce<()>,
 }
 
@@ -27,6 +35,7 @@ impl Objects {
             resource,
             store,
             answers: Mutex::default(),
+            moved: Mutex::default(),
             listed: SetOnce::new(),
         }
     }
@@ -44,20 +53,42 @@ impl Objects {
     /// Takes what the watch tells, after the store has.
     pub(crate) fn take(&self, event: &Event<DynamicObject>) {
         match event {
-            Event::Delete(object) => drop(self.answers().remove(&place(object))),
+            Event::Delete(object) => {
+                drop(self.answers().remove(&place(object)));
+                if object.annotations().contains_key(DELETE_FOR_MOVE) {
+                    self.moved().insert(place(object), Instant::now());
+                }
+            }
             Event::InitDone => {
                 // What went while the watch was interrupted, no event tells of.
                 self.answers().retain(|place, _| self.watched(place).is_some());
                 // Later lists say nothing new.
                 let _ = self.listed.set(());
             }
-            Event::Init | Event::InitApply(_) | Event::Apply(_) => {}
+            Event::Init => {}
+            // Whoever brings it back wants it here.
+            Event::InitApply(object) | Event::Apply(object) => drop(self.moved().remove(&place(object))),
         }
     }
 
-    /// What the API server answered to a write.
+    /// The names of objects of this namespace that went to another management cluster, and how long that is still remembered.
+    pub(crate) fn moved_from(&self, namespace: &str) -> Vec<(String, Duration)> {
+        let mut moved = self.moved();
+        moved.retain(|_, at| at.elapsed() < MOVED);
+        let here = moved.iter().filter(|((of, _), _)| of == namespace);
+        here.map(|((_, name), at)| (name.clone(), MOVED.saturating_sub(at.elapsed())))
+            .collect()
+    }
+
+    /// What the API server answered to a write. An answer that comes late, behind a newer one, is none.
     pub(crate) fn note(&self, object: DynamicObject) {
-        self.answers().insert(place(&object), Arc::new(object));
+        let (mut answers, place) = (self.answers(), place(&object));
+        if answers
+            .get(&place)
+            .is_none_or(|known| version(known) <= version(&object))
+        {
+            answers.insert(place, Arc::new(object));
+        }
     }
 
     /// It is gone, or about to go by our own write.
@@ -108,6 +139,10 @@ impl Objects {
 
     fn watched(&self, place: &Place) -> Option<Arc<DynamicObject>> {
         self.store.get(&self.reference(&place.0, &place.1))
+    }
+
+    fn moved(&self) -> MutexGuard<'_, HashMap<Place, Instant>> {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn answers(&self) -> MutexGuard<'_, HashMap<Place, Arc<DynamicObject>>> {
@@ -161,7 +196,8 @@ mod tests {
         assert!(objects.is_listed());
         objects.note(object("one", "11"));
         objects.note(object("two", "12"));
-        assert_eq!(seen(), ["11", "12"]);
+        objects.note(object("one", "10"));
+        assert_eq!(seen(), ["11", "12"], "an answer that comes late is an old one");
         tell(Event::Apply(object("one", "13")));
         tell(Event::Apply(object("two", "12")));
         assert_eq!(seen(), ["13", "12"]);
@@ -172,5 +208,37 @@ mod tests {
         tell(Event::InitApply(object("one", "13")));
         tell(Event::InitDone);
         assert_eq!(seen(), ["13"], "what is in no list is gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_went_to_another_management_cluster_is_remembered_until_it_is_back_or_nobody_need_know() {
+        let mut writer = Writer::new(resource());
+        let objects = Objects::new(writer.as_reader(), resource());
+        let mut tell = |event: Event<DynamicObject>| {
+            writer.apply_watcher_event(&event);
+            objects.take(&event);
+        };
+        let moved = || {
+            let names = objects.moved_from("fleet").into_iter().map(|(name, _)| name);
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            names
+        };
+        let leaving = |name: &str| {
+            let mut object = object(name, "5");
+            object
+                .annotations_mut()
+                .insert(DELETE_FOR_MOVE.to_owned(), String::new());
+            object
+        };
+        tell(Event::Delete(object("deleted", "5")));
+        tell(Event::Delete(leaving("one")));
+        tell(Event::Delete(leaving("two")));
+        assert_eq!(moved(), ["one", "two"]);
+        assert_eq!(objects.moved_from("other"), []);
+        tell(Event::Apply(object("two", "6")));
+        assert_eq!(moved(), ["one"]);
+        tokio::time::advance(MOVED).await;
+        assert_eq!(moved(), Vec::<String>::new());
     }
 }

@@ -189,9 +189,9 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::TransferStalled,
-        means: "No byte moved for a minute.",
-        reader: "Nothing, unless it comes again and again: then look at the network between source, operator and cloud.",
-        operator: "Breaks it off and begins anew.",
+        means: "No byte moved for a minute, or sending came to nothing more than three times in a row; the message says what happened last.",
+        reader: "Nothing, unless it comes again and again: then do what the message says, or look at the network between source, operator and cloud.",
+        operator: "Breaks it off and begins anew, ever later and at most five minutes apart.",
     },
     Entry {
         word: Reason::OpenStackImageImportNotStartReason,

@@ -130,7 +130,7 @@ fn adopted(case: &Case<'_>, cloud: &Cloud, other: &ForeignSeen, at: Duration) ->
 }
 
 /// A second image of the name would make it mean nothing to everybody who looks by name.
-fn name_taken(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
+pub(super) fn name_taken(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
     let is_in_the_way = |other: &&ForeignSeen| other.usable && other.of_our_project;
     let takers: Vec<&ForeignSeen> = cloud.others.iter().filter(is_in_the_way).collect();
     if takers.is_empty() {

@@ -1,5 +1,6 @@
 //! What status says after a step. Writes nothing itself.
 
+use super::failure::FailureClass;
 use super::kept::{CloudImage, Halted, Kept, Retry};
 use super::op::{Deed, DeedName, Done, Op, OpState};
 use super::retry::{given_up, is_over};
@@ -17,7 +18,7 @@ const UNVERIFIABLE_AT_MOST: u32 = 3;
 pub fn after(step: &Step, wanted: &Wanted, kept: &Kept, seen: &Seen, op: Option<&Op>, now: Now) -> Kept {
     let kept = kept.clone();
     match step {
-        Step::Record(intent) => recorded(intent, wanted, kept, now),
+        Step::Record(intent) => recorded(intent, wanted, kept, seen, now),
         Step::Settle(settlement) => settled(settlement, wanted, kept, seen, op),
         Step::Do { .. }
         | Step::Stop(_)
@@ -29,9 +30,17 @@ pub fn after(step: &Step, wanted: &Wanted, kept: &Kept, seen: &Seen, op: Option<
     }
 }
 
-fn recorded(intent: &Intent, wanted: &Wanted, kept: Kept, now: Now) -> Kept {
+fn recorded(intent: &Intent, wanted: &Wanted, kept: Kept, seen: &Seen, now: Now) -> Kept {
     match intent {
-        Intent::Attempt { number, key, why } => attempted(*number, key, *why, wanted, kept, now),
+        Intent::Attempt { number, key, why } => {
+            let kept = given_up_for(*why, wanted, kept, seen, now);
+            Kept {
+                attempt: kept.attempt.max(*number),
+                key: Some(key.clone()),
+                publishing: None,
+                ..kept
+            }
+        }
         Intent::Publishing { id, attempt: _ } => Kept {
             publishing: Some(id.clone()),
             ..kept
@@ -69,8 +78,19 @@ fn had(image: CloudImage, wanted: &Wanted, kept: Kept) -> Kept {
     }
 }
 
-fn attempted(number: u32, key: &str, why: AttemptReason, wanted: &Wanted, mut kept: Kept, now: Now) -> Kept {
-    let slower = |deed, message: &str| Some(given_up(deed, message, wanted, &kept, now));
+/// What counts against the attempt that another one follows, and how fast that is.
+fn given_up_for(why: AttemptReason, wanted: &Wanted, mut kept: Kept, seen: &Seen, now: Now) -> Kept {
+    let words = words_of_cloud(wanted, &kept, seen);
+    // A source that gave other bytes than it must is given up the next time, however the record of the first ends.
+    let mismatch = kept
+        .retry
+        .clone()
+        .filter(|retry| retry.class == FailureClass::SourceMismatch && retry.generation == wanted.generation);
+    let slower = |message: &str| {
+        let message = words.map_or_else(|| message.to_owned(), |words| format!("{message}: {words}"));
+        let again = || given_up(DeedName::Transfer, &message, wanted, &kept, now);
+        Some(mismatch.clone().unwrap_or_else(again))
+    };
     let halt = |reason, message| Some(Halted::now(reason, message, wanted));
     match why {
         AttemptReason::First
@@ -78,14 +98,10 @@ fn attempted(number: u32, key: &str, why: AttemptReason, wanted: &Wanted, mut ke
         | AttemptReason::EarlierLife
         | AttemptReason::Lingers
         | AttemptReason::Supersede => {}
-        AttemptReason::Spoilt => {
-            kept.retry = slower(DeedName::Transfer, "the record in the cloud takes no bytes any more");
-        }
-        AttemptReason::Stalled => {
-            kept.retry = slower(DeedName::Transfer, "nothing was heard of whoever sent the image");
-        }
+        AttemptReason::Spoilt => kept.retry = slower("the record in the cloud takes no bytes any more"),
+        AttemptReason::Stalled => kept.retry = slower("nothing was heard of whoever sent the image"),
         AttemptReason::ImportFailed | AttemptReason::ImportStalled => {
-            kept.retry = slower(DeedName::Transfer, "the cloud could not import the image");
+            kept.retry = slower("the cloud could not import the image");
             kept.imports_failed = kept.imports_failed.saturating_add(1);
         }
         AttemptReason::Mismatch => {
@@ -107,12 +123,17 @@ fn attempted(number: u32, key: &str, why: AttemptReason, wanted: &Wanted, mut ke
             }
         }
     }
-    Kept {
-        attempt: kept.attempt.max(number),
-        key: Some(key.to_owned()),
-        publishing: None,
-        ..kept
-    }
+    kept
+}
+
+/// What the cloud said last of the record that is given up.
+fn words_of_cloud<'a>(wanted: &Wanted, kept: &Kept, seen: &'a Seen) -> Option<&'a str> {
+    let Sight::Seen { value, .. } = &seen.cloud else {
+        return None;
+    };
+    let mut records = value.records.iter();
+    let given_up = records.find(|record| record.key == wanted.key && record.attempt == kept.attempt)?;
+    given_up.words.as_deref()
 }
 
 fn settled(settlement: &Settlement, wanted: &Wanted, kept: Kept, seen: &Seen, op: Option<&Op>) -> Kept {

@@ -52,6 +52,7 @@ pub fn decide(wanted: &Wanted, kept: &Kept, seen: &Seen, op: Option<&Op>, now: N
     };
     let step = paused(&case)
         .or_else(|| ended(&case))
+        .or_else(|| deletion::moved(&case))
         .or_else(|| deletion::ladder(&case))
         .or_else(|| unclaimed(&case))
         .or_else(|| invalid(&case))
@@ -65,7 +66,7 @@ pub fn decide(wanted: &Wanted, kept: &Kept, seen: &Seen, op: Option<&Op>, now: N
     renewed(&case, step)
 }
 
-fn is_active(op: &Op) -> bool {
+pub(super) fn is_active(op: &Op) -> bool {
     matches!(op.state, OpState::Queued { .. } | OpState::Running { .. })
 }
 
@@ -238,6 +239,8 @@ fn renewed(case: &Case<'_>, step: Step) -> Step {
             let asks = matches!(deed.name(), DeedName::Look | DeedName::Probe);
             !asks && now.saturating_sub(*at) > LOOK_WAITING
         }
+        // What is in the cloud is another object's.
+        Step::Finish { .. } if case.wanted.moved => false,
         Step::Record(Intent::Attempt { .. } | Intent::Publishing { .. } | Intent::Image { .. })
         | Step::Finish { .. } => now.saturating_sub(*at) > LOOK_WAITING,
         Step::Record(Intent::Forget | Intent::Anew)
@@ -250,7 +253,7 @@ fn renewed(case: &Case<'_>, step: Step) -> Step {
 }
 
 /// Waits for what only a watch tells of.
-fn waiting(case: &Case<'_>, reason: WaitReason, message: &str) -> Step {
+pub(super) fn waiting(case: &Case<'_>, reason: WaitReason, message: &str) -> Step {
     Step::Await(Wait {
         reason,
         since: Since::Steady(case.now.steady),

@@ -5,18 +5,32 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::case::{Case, in_process};
-use super::decide::{LOOK_READY, under_way};
+use super::decide::{LOOK_READY, is_active, under_way, waiting};
 use super::failure::FailureClass;
-use super::op::{Deed, DeedName, DiscardReason, OpState, StopReason};
+use super::op::{Deed, DeedName, DiscardReason, StopReason};
 use super::records::{lingers, until_gone};
 use super::seen::{Cloud, RecordSeen, RecordState, Sight};
 use super::step::Step;
 use super::wait::{Since, Wait, WaitReason};
-use super::wanted::DeletionPolicy;
-use super::wording::SECRET_MISSING_FOR_DELETION;
+use super::wanted::{DeletionPolicy, Wanted};
+use super::wording::{MOVED, SECRET_MISSING_FOR_DELETION, UNREADABLE_FOR_DELETION};
 
 /// How long a cloud may take to delete a record before nobody waits for it.
 pub const GOING: Duration = Duration::from_mins(5);
+
+/// The same object is in another management cluster, and the image is that one's: nothing is made, claimed or deleted here, and the object may go.
+pub(super) fn moved(case: &Case<'_>) -> Option<Step> {
+    if !case.wanted.moved {
+        return None;
+    }
+    Some(match case.op {
+        Some(op) if is_active(op) => Step::Stop(StopReason::Deleted),
+        _ if case.wanted.deleting.is_some() && case.wanted.finalizer => Step::Finish {
+            left_behind: Vec::new(),
+        },
+        _ => waiting(case, WaitReason::Moved, MOVED),
+    })
+}
 
 /// `None` when the object is not being deleted.
 pub(super) fn ladder(case: &Case<'_>) -> Option<Step> {
@@ -36,12 +50,11 @@ pub(super) fn ladder(case: &Case<'_>) -> Option<Step> {
 /// Nothing that makes an image goes on.
 fn stopped(case: &Case<'_>) -> Option<Step> {
     let op = case.op?;
-    let is_active = matches!(op.state, OpState::Queued { .. } | OpState::Running { .. });
     let clears = matches!(
         op.deed.name(),
         DeedName::Look | DeedName::Discard | DeedName::Relinquish
     );
-    (is_active && !clears).then_some(Step::Stop(StopReason::Deleted))
+    (is_active(op) && !clears).then_some(Step::Stop(StopReason::Deleted))
 }
 
 /// Somebody else's image was used, and none was ever begun: whoever cannot make any need not be asked.
@@ -63,7 +76,7 @@ fn in_cloud(case: &Case<'_>, since: Timestamp) -> Step {
             since: Since::Wall(since),
             deadline: Some(Since::Wall(deadline)),
             look: Some(case.steady_of(deadline)),
-            message: SECRET_MISSING_FOR_DELETION.to_owned(),
+            message: without_secret(case.wanted).to_owned(),
         };
         return given_up_or(is_late, case, Step::Await(wait));
     }
@@ -80,6 +93,15 @@ fn in_cloud(case: &Case<'_>, since: Timestamp) -> Step {
         }
         // One look at least is made, however late it is.
         Err(look) => given_up_or(is_late && matches!(case.seen.cloud, Sight::Failed { .. }), case, look),
+    }
+}
+
+/// What is missing, if the cloud cannot be asked.
+const fn without_secret(wanted: &Wanted) -> &'static str {
+    if wanted.invalid.is_some() {
+        UNREADABLE_FOR_DELETION
+    } else {
+        SECRET_MISSING_FOR_DELETION
     }
 }
 

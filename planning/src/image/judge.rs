@@ -34,7 +34,7 @@ pub fn judge(record: &RecordSeen, wanted: &Wanted, kept: &Kept, seen: &Seen) -> 
 }
 
 fn by_seal(record: &RecordSeen, kept: &Kept, promised: Option<&Pinned>) -> Option<Verdict> {
-    let sealed = kept.sealed.as_ref().filter(|sealed| sealed.attempt == record.attempt)?;
+    let sealed = kept.sealed_of(record.attempt)?;
     let (sha512, bytes) = digest_of(record)?;
     let is_promised = promised.is_none_or(|promised| !promised.contradicts(&sealed.source_digest));
     let is_same = sha512 == sealed.sha512 && bytes.is_none_or(|bytes| bytes == sealed.bytes);
@@ -76,8 +76,7 @@ fn verdict(is_same: bool, digest: &str) -> Verdict {
 
 /// Whether reading the image back could tell more than is known.
 pub(super) fn can_be_read_back(record: &RecordSeen, case: &Case<'_>) -> bool {
-    let sealed = case.kept.sealed.as_ref();
-    let compares = sealed.is_some_and(|sealed| sealed.attempt == record.attempt)
+    let compares = case.kept.sealed_of(record.attempt).is_some()
         || (!case.wanted.compressed && case.wanted.build.is_none() && pinned(case.wanted, case.seen).is_some());
     record.read_back.is_none() && compares
 }

@@ -37,6 +37,13 @@ pub struct Kept {
     pub unverifiable: u32,
 }
 
+impl Kept {
+    /// What was sealed of this attempt.
+    pub(super) fn sealed_of(&self, attempt: u32) -> Option<&Sealed> {
+        self.sealed.as_ref().filter(|sealed| sealed.attempt == attempt)
+    }
+}
+
 /// An image in the cloud that is had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::absent;
 use super::case::{Case, in_process, until_seen};
 use super::decide::{AMEND_AGAIN, LOOK_WAITING, look_ready};
 use super::deletion::GOING;
@@ -12,8 +13,8 @@ use super::seen::{Cloud, Drift, RecordSeen, RecordState, Sight};
 use super::sending::{Path, path, send};
 use super::step::{AttemptReason, Intent, Step};
 use super::wait::WaitReason;
-use super::wanted::DeletionPolicy;
-use super::wording::{DEACTIVATED, FOREIGN_TRANSFER, IMPORTING};
+use super::wanted::{DeletionPolicy, ImagePolicy, Via};
+use super::wording::{DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, STORING};
 
 /// How long an import may take at least: a cloud may begin late.
 pub const IMPORT_BASE: Duration = Duration::from_mins(15);
@@ -37,7 +38,7 @@ pub(super) fn ladder(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Ste
         .or_else(|| withdrawn(&mine, at))
         .or_else(|| instead_of_ours(case, &mine))
         .or_else(|| lower(case, &mine, at))
-        .or_else(|| current(case, &mine).map(|record| in_state(case, record, at)))
+        .or_else(|| current(case, &mine).map(|record| in_state(case, cloud, record, at)))
 }
 
 /// What is cleared away also while nothing else is done.
@@ -215,14 +216,12 @@ fn current<'a>(case: &Case<'_>, mine: &[&'a RecordSeen]) -> Option<&'a RecordSee
 }
 
 /// The one image of the present attempt, which is not verified.
-fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
-    let now = case.now.steady;
+fn in_state(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> Step {
     match record.state {
         RecordState::Empty => send(case, record),
         RecordState::Spoilt | RecordState::Dead => {
-            let was_sent = case.kept.sealed.as_ref().map(|sealed| sealed.attempt) == Some(record.attempt);
             let why = match path(case) {
-                Path::Import if !was_sent => AttemptReason::ImportFailed,
+                Path::Import if case.kept.sealed_of(record.attempt).is_none() => AttemptReason::ImportFailed,
                 Path::Staged => AttemptReason::ImportFailed,
                 Path::Import | Path::Upload => AttemptReason::Spoilt,
             };
@@ -230,23 +229,31 @@ fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
         }
         RecordState::Going if lingers(case, record) => next(case, record.attempt, AttemptReason::Lingers),
         RecordState::Going => until_gone(record, at),
-        RecordState::Receiving => {
-            let deadline = record.moved + case.seen.stall;
-            if now > deadline {
-                // There are clouds that take what is staged and never make an image of it.
-                let why = match path(case) {
-                    Path::Staged => AttemptReason::ImportStalled,
-                    Path::Import | Path::Upload => AttemptReason::Stalled,
-                };
-                return next(case, record.attempt, why);
-            }
-            let (reason, look) = (WaitReason::ForeignTransfer, at + LOOK_OFTEN);
-            until_seen(reason, record.moved, Some(deadline), look, FOREIGN_TRANSFER)
-        }
+        RecordState::Receiving => receiving(case, record, at),
         RecordState::Importing => importing(case, record, at),
-        RecordState::Whole => whole(case, record),
+        RecordState::Whole => whole(case, cloud, record, at),
         RecordState::Withdrawn => until_reactivated(record, at),
     }
+}
+
+/// Bytes that whoever is not known to us sends, or whose end the cloud has not noticed; or all of ours, which it stores: nothing moves any more then.
+fn receiving(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
+    let way = path(case);
+    // What lies on a stage is nobody's to take off it but ours.
+    let sealed = case.kept.sealed_of(record.attempt).filter(|_| way != Path::Staged);
+    let patience = sealed.map_or(case.seen.stall, |sealed| cloud_takes(sealed.bytes).max(case.seen.stall));
+    let deadline = record.moved + patience;
+    if case.now.steady > deadline {
+        // There are clouds that take what is staged and never make an image of it.
+        let why = match way {
+            Path::Staged => AttemptReason::ImportStalled,
+            Path::Import | Path::Upload => AttemptReason::Stalled,
+        };
+        return next(case, record.attempt, why);
+    }
+    let (reason, look) = (WaitReason::ForeignTransfer, at + LOOK_OFTEN);
+    let message = if sealed.is_some() { STORING } else { FOREIGN_TRANSFER };
+    until_seen(reason, record.moved, Some(deadline), look, message)
 }
 
 fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
@@ -254,8 +261,14 @@ fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
         Sight::Seen { value, .. } => value.size,
         Sight::Unseen | Sight::Failed { .. } => None,
     };
-    let bytes = case.wanted.bytes.or(of_source).or(record.size).unwrap_or_default();
-    let patience = case.seen.import_patience.unwrap_or_else(|| cloud_takes(bytes));
+    let bytes = of_source.or(record.size);
+    let is_early = case.now.steady <= record.first_seen + IMPORT_BASE;
+    let patience = match (case.seen.import_patience, bytes) {
+        (Some(said), _) => said,
+        // An earlier life of ours began it, and knew how much it is.
+        (None, None) if is_early && case.seen.source == Sight::Unseen => return in_process(Deed::Probe),
+        (None, bytes) => cloud_takes(bytes.unwrap_or_default()),
+    };
     let deadline = record.first_seen + patience;
     if case.now.steady > deadline {
         return next(case, record.attempt, AttemptReason::ImportStalled);
@@ -272,19 +285,34 @@ fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
     )
 }
 
-fn whole(case: &Case<'_>, record: &RecordSeen) -> Step {
+fn whole(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> Step {
     let (id, attempt) = (record.id.clone(), record.attempt);
-    match judge(record, case.wanted, case.kept, case.seen) {
+    let verdict = judge(record, case.wanted, case.kept, case.seen);
+    if let (Verdict::Matches(_), Some(held)) = (&verdict, absent::name_taken(case, cloud, at)) {
+        // Whose name it is was decided while the bytes were on their way.
+        return match case.wanted.policy {
+            ImagePolicy::IfMissing => next(case, attempt, AttemptReason::Supersede),
+            ImagePolicy::Create | ImagePolicy::Adopt => held,
+        };
+    }
+    match verdict {
         Verdict::Matches(verified) if case.kept.publishing.as_ref() == Some(&id) => {
             in_process(Deed::Publish { id, attempt, verified })
         }
         Verdict::Matches(_) => Step::Record(Intent::Publishing { id, attempt }),
         // A cloud that changes what it imports cannot be told from one that spoils it; what is sent to it directly it leaves alone.
-        Verdict::Differs if path(case) == Path::Staged => next(case, attempt, AttemptReason::ImportFailed),
+        Verdict::Differs if path(case) == Path::Staged || was_fetched(case, record) => {
+            next(case, attempt, AttemptReason::ImportFailed)
+        }
         Verdict::Differs => next(case, attempt, AttemptReason::Mismatch),
         Verdict::CannotTell if can_be_read_back(record, case) => in_process(Deed::ReadBack { id, attempt }),
         Verdict::CannotTell => next(case, attempt, AttemptReason::Unverifiable),
     }
+}
+
+/// Whether the cloud itself got the bytes: whoever sends them seals them before.
+fn was_fetched(case: &Case<'_>, record: &RecordSeen) -> bool {
+    case.wanted.via == Via::ServerSide && case.kept.sealed_of(record.attempt).is_none()
 }
 
 /// The attempt after this one and after everything that status knows of.

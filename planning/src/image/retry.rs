@@ -25,7 +25,7 @@ const PERMISSION: Duration = Duration::from_mins(30);
 /// Machines live for days.
 const IN_USE: Duration = Duration::from_hours(1);
 /// A race with something of ours is over at the next look; three in a row are none.
-const RACES: u32 = 3;
+pub(super) const RACES: u32 = 3;
 /// A release may be seen before its files are there: three tries over so long say that they are not.
 const SOURCE_TRIED: SignedDuration = SignedDuration::from_mins(4);
 /// Tries that lie further apart than this say nothing together.

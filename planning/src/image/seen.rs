@@ -77,6 +77,12 @@ pub struct RecordSeen {
     pub attempt: u32,
     /// How far it is.
     pub state: RecordState,
+    /// What the cloud says of that: why it takes no bytes, how far it is with them.
+    #[serde(default)]
+    pub words: Option<String>,
+    /// The format that the cloud says it has.
+    #[serde(default)]
+    pub format: Option<String>,
     /// Bytes, as far as the cloud says.
     pub size: Option<u64>,
     /// The cloud's digest of the bytes, hexadecimal; `None` when it makes another kind of digest.

@@ -80,8 +80,9 @@ pub fn tell(situation: &Situation<'_>, now: Now) -> Told {
     let mut status = before.clone();
     kept.write_to(&mut status);
     let next = next(step, now);
-    if wanted.paused {
-        status.conditions = Pause::Image.conditions(&before.conditions, now.wall);
+    if wanted.paused || wanted.moved {
+        let pause = if wanted.paused { Pause::Image } else { Pause::MovedImage };
+        status.conditions = pause.conditions(&before.conditions, now.wall);
         let notes = Vec::new();
         return Told { status, notes, next };
     }
@@ -143,7 +144,15 @@ fn describe(status: &mut NodeImageStatus, view: &View<'_>, findings: &[Finding],
     if let Some(transfer) = status.transfer.as_mut().filter(|_| !is_sending) {
         rests(transfer);
     }
-    status.message = summary.or_else(|| message.map(str::to_owned));
+    status.message = summary
+        .or_else(|| view.imported())
+        .or_else(|| message.map(str::to_owned));
+    if let (Some(image), Some(record)) = (&mut status.image, view.record)
+        && image.id == record.id
+        && record.format.is_some()
+    {
+        image.disk_format.clone_from(&record.format);
+    }
     status.observed_generation = Some(view.wanted.generation);
     status.ready = view.is_ready;
     status.phase = Some(phase(view, ready));

@@ -34,6 +34,8 @@ pub enum Since {
 pub enum WaitReason {
     /// That somebody lets the work go on.
     Paused,
+    /// That `clusterctl` deletes the object, which is in another management cluster by now.
+    Moved,
     /// The Secret.
     Secret,
     /// The cloud's answer.

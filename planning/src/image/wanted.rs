@@ -54,14 +54,15 @@ pub struct Wanted {
     pub digest: Option<Pinned>,
     /// Whether the bytes at the source are not those that are sent.
     pub compressed: bool,
-    /// Bytes of the image, where the release says so.
-    pub bytes: Option<u64>,
     /// Where transfers run.
     pub execution: Execution,
     /// What is wrong with the spec, in words.
     pub invalid: Option<String>,
     /// Whether somebody stopped the work on it.
     pub paused: bool,
+    /// Whether `clusterctl` has made it in another management cluster and deletes this one: what is in the cloud is that one's.
+    #[serde(default)]
+    pub moved: bool,
     /// Since when it is being deleted.
     pub deleting: Option<Timestamp>,
     /// Whether our finalizer is there.

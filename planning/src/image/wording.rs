@@ -12,10 +12,16 @@ pub(super) const SECRET_MISSING: &str = "the Secret that is to be used is not th
 /// The same while the object is being deleted.
 pub(super) const SECRET_MISSING_FOR_DELETION: &str =
     "the Secret is not there, and without it the image cannot be deleted";
+/// Where nobody can tell which cloud an object means that is being deleted.
+pub(super) const UNREADABLE_FOR_DELETION: &str = "without it nobody can tell in which cloud the image is to be deleted";
+/// Where the object is another management cluster's.
+pub(super) const MOVED: &str = "the object is in another management cluster, and this one is about to be deleted";
 /// Where an admin lets nobody use an image.
 pub(super) const DEACTIVATED: &str = "an admin of the cloud deactivated the image; ask for it to be reactivated";
 /// Where bytes move that are not ours.
 pub(super) const FOREIGN_TRANSFER: &str = "another process sends the image, or the cloud has not noticed its end";
+/// Where all bytes of ours are, and none move any more.
+pub(super) const STORING: &str = "all bytes were sent, and the cloud stores them";
 /// Where bytes of ours move.
 pub(super) const SENDING: &str = "the image is sent";
 /// Where the cloud moves them.

@@ -33,6 +33,9 @@ pub struct ReleaseObserved {
     pub finalizer: bool,
     /// Whether the object is paused by annotation.
     pub paused: bool,
+    /// Whether `clusterctl` has made it in another management cluster and deletes this one.
+    #[serde(default)]
+    pub moved: bool,
     /// Value of the annotation that asks for a reconcile now.
     pub requested_at: Option<String>,
     /// The files of the release.
@@ -41,6 +44,10 @@ pub struct ReleaseObserved {
     pub listed: bool,
     /// Image objects of the provider in the namespace that the release owns, or that have a name that it wants.
     pub objects: BTreeMap<String, ImageView>,
+    /// Image objects that `clusterctl` took to another management cluster a while ago, by name, and when nobody need think of them any more: the
+    /// object of the release follows them in a moment, and whatever is made anew until then would go with it, and take the image along.
+    #[serde(default)]
+    pub moved_images: BTreeMap<String, Timestamp>,
     /// Actions of this process that failed last, by their subject ([`ReleaseAction::subject`](super::ReleaseAction::subject)).
     pub failures: BTreeMap<String, ActionFailure>,
     /// The status as read.

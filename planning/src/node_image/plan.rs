@@ -32,9 +32,15 @@ pub struct ReleasePlan {
 
 /// Decides about a release object.
 pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
-    if observed.paused {
+    let leaves_by_itself = observed.moved && !observed.deleting;
+    if observed.paused || leaves_by_itself {
+        let pause = if observed.paused {
+            Pause::ProviderRelease
+        } else {
+            Pause::MovedRelease
+        };
         let status = ProviderReleaseStatus {
-            conditions: Pause::ProviderRelease.conditions(&observed.status.conditions, now),
+            conditions: pause.conditions(&observed.status.conditions, now),
             ..observed.status.clone()
         };
         return finish(observed, Vec::new(), status, Next::Await, now);
@@ -46,12 +52,12 @@ pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     let (rows, actions) = if observed.deleting {
         removal(observed)
     } else {
-        installation(observed)
+        installation(observed, now)
     };
     let (actions, refused, retry) = back_off(observed, actions, now);
     let rows = with_refusals(rows, &refused);
     let status = status(observed, &rows, &refused, now);
-    finish(observed, actions, status, retry, now)
+    finish(observed, actions, status, retry.sooner(forgets(observed, now)), now)
 }
 
 fn finish(
@@ -76,6 +82,12 @@ fn finish(
         status_due: differs && rests.is_none(),
         next: next.sooner(write),
     }
+}
+
+/// When objects of images may be made that are missing because they were moved.
+fn forgets(observed: &ReleaseObserved, now: Timestamp) -> Next {
+    let later = observed.moved_images.values().filter(|until| **until > now);
+    later.min().map_or(Next::Await, |until| Next::At(*until))
 }
 
 /// Leaves out what failed a moment ago, and tells when it is tried again.
@@ -127,7 +139,7 @@ fn with_refusals<'a>(mut rows: Vec<Row<'a>>, refused: &[Refused]) -> Vec<Row<'a>
 }
 
 /// A release that is wanted: what it asks for is there, and what it does not ask for any more is let go. Without its files nothing changes.
-fn installation(observed: &ReleaseObserved) -> (Vec<Row<'_>>, Vec<ReleaseAction>) {
+fn installation(observed: &ReleaseObserved, now: Timestamp) -> (Vec<Row<'_>>, Vec<ReleaseAction>) {
     let Files::Ready { images, .. } = &observed.files else {
         let rows = known(observed);
         let claim = (!observed.finalizer).then_some(ReleaseAction::AddFinalizer);
@@ -136,7 +148,7 @@ fn installation(observed: &ReleaseObserved) -> (Vec<Row<'_>>, Vec<ReleaseAction>
     let mut rows = Vec::new();
     let mut actions = Vec::new();
     for entry in images {
-        let (state, action) = fate(observed, entry);
+        let (state, action) = fate(observed, entry, now);
         rows.push(Row {
             name: &entry.name,
             state,
@@ -154,12 +166,13 @@ fn installation(observed: &ReleaseObserved) -> (Vec<Row<'_>>, Vec<ReleaseAction>
     (rows, actions)
 }
 
-/// A release that goes: first what it owns, and the finalizer when that is gone.
+/// A release that goes: first what it owns, and the finalizer when that is gone. What was moved is another management cluster's.
 fn removal(observed: &ReleaseObserved) -> (Vec<Row<'_>>, Vec<ReleaseAction>) {
     if !observed.finalizer {
         return (Vec::new(), Vec::new());
     }
     let rows: Vec<Row<'_>> = owned(observed)
+        .filter(|_| !observed.moved)
         .map(|(name, view)| Row {
             name,
             state: RowState::Image { view },
@@ -215,9 +228,16 @@ fn let_go(observed: &ReleaseObserved, name: &str, view: &ImageView) -> Option<Re
 }
 
 /// How one image stands that the release asks for, and what is done about its object.
-fn fate<'a>(observed: &'a ReleaseObserved, entry: &'a ImageEntry) -> (RowState<'a>, Option<ReleaseAction>) {
+fn fate<'a>(
+    observed: &'a ReleaseObserved,
+    entry: &'a ImageEntry,
+    now: Timestamp,
+) -> (RowState<'a>, Option<ReleaseAction>) {
     let name = entry.name.clone();
     let Some(view) = observed.objects.get(&entry.name) else {
+        if observed.moved_images.get(&name).is_some_and(|until| *until > now) {
+            return (RowState::Moved, None);
+        }
         let spec = entry.spec.clone();
         return (RowState::Missing, Some(ReleaseAction::CreateImage { name, spec }));
     };

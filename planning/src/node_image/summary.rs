@@ -21,6 +21,8 @@ pub(super) enum RowState<'a> {
     Missing,
     /// An object of the name is being deleted, and is made again afterwards.
     Leaving,
+    /// `clusterctl` took its object to another management cluster.
+    Moved,
     /// Another release has another image under the name.
     Differs { view: &'a ImageView },
     /// The object is somebody else's.
@@ -65,6 +67,9 @@ impl Row<'_> {
             RowState::Image { view } => of_image(view),
             RowState::Missing => goes_on("its object is being made"),
             RowState::Leaving => goes_on("an object of this name is being deleted; it is made again afterwards"),
+            RowState::Moved => goes_on(
+                "clusterctl took its object to another management cluster; it is made again if the release does not follow",
+            ),
             RowState::Differs { view } => (Severity::Error, Reason::NodeImageDiffers, differs(view), true),
             RowState::Foreign => {
                 let message = "an object of this name belongs to somebody else; delete it, or rename the image";
@@ -89,7 +94,7 @@ impl Row<'_> {
         match &self.state {
             _ if self.is_ready() => ProviderPhase::Ready,
             RowState::Image { view } => view.phase.map_or(ProviderPhase::Pending, phase_of_image),
-            RowState::Missing | RowState::Leaving => ProviderPhase::Pending,
+            RowState::Missing | RowState::Leaving | RowState::Moved => ProviderPhase::Pending,
             RowState::Differs { .. } | RowState::Foreign | RowState::Refused { .. } => ProviderPhase::Failed,
         }
     }

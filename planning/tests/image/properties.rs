@@ -346,6 +346,11 @@ fn the_model_notices_each_planted_fault() {
         (Planted::SendsToSpoiltRecords, "it ends with"),
         (Planted::TakesImagesByName, "what is not ours stays as it is"),
         (Planted::FinishesWithoutLooking, "the object is gone and"),
+        (Planted::PublishesTwo, "one image of a content is verified"),
+        (Planted::ShowsUnverified, "nothing is shown that is not verified"),
+        (Planted::ForgetsAttempt, "attempts never fall"),
+        (Planted::AdoptsUnasked, "nothing is taken over that nobody asked for"),
+        (Planted::ForgetsToLook, "every wait ends"),
     ] {
         let found = noticed(planted).unwrap_or_else(|| panic!("nothing notices {planted:?}"));
         let first = found.lines().next().unwrap_or_default();

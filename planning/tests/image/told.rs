@@ -770,3 +770,114 @@ fn what_holds_a_job_up_is_told_as_long_as_it_is_under_way() {
     input.seen.jobs = JobsSight::Usable;
     assert_eq!(ready(&input), "the image is built");
 }
+
+#[test]
+fn what_fails_again_and_again_in_a_way_that_passes_is_a_warning_from_the_fourth_time_on() {
+    let after = |deed, class, count| {
+        let input = Input::with(&[record(2, RecordState::Empty)]).changed(|input| {
+            input.kept.retry = retry(deed, class, 60).map(|retry| planning::image::Retry { count, ..retry });
+        });
+        let status = told(&input);
+        let says = says(&status, ConditionType::ImageTransferred);
+        (says.1, says.2.map(str::to_owned))
+    };
+    let warning = |reason: &str| (Some(Severity::Warning), Some(reason.to_owned()));
+    for class in [
+        FailureClass::State,
+        FailureClass::Gone,
+        FailureClass::Unknown,
+        FailureClass::NotOurs,
+        FailureClass::Sealing,
+        FailureClass::JobVanished,
+    ] {
+        let third = after(DeedName::Transfer, class, 3);
+        assert_eq!(
+            third,
+            (Some(Severity::Info), Some("Progressing".to_owned())),
+            "{class:?}"
+        );
+        assert_eq!(
+            after(DeedName::Transfer, class, 4),
+            warning("TransferStalled"),
+            "{class:?}"
+        );
+        assert_eq!(
+            after(DeedName::Create, class, 4),
+            warning("CloudUnavailable"),
+            "{class:?}"
+        );
+    }
+}
+
+#[test]
+fn an_object_that_is_deleted_and_cannot_be_read_says_so() {
+    let input = Input::with(&[]).changed(|input| {
+        input.wanted.deleting = Some(wall());
+        input.wanted.identity = None;
+        input.wanted.invalid = Some("spec cannot be read: it has no image".to_owned());
+    });
+    let status = told(&input);
+    let cloud = ConditionType::CloudAvailable;
+    assert_eq!(says(&status, cloud), fails(Severity::Error, "InvalidSpec"));
+    let told = message(&status, cloud);
+    assert!(
+        told.contains("it has no image") && told.contains("the object goes without at"),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_image_that_is_moved_keeps_what_was_said_of_it_and_says_who_has_it() {
+    let (input, status) = ready();
+    let moved = input.changed(|input| input.wanted.moved = true);
+    let told = told_after(&moved, &status);
+    assert!(told.status.ready && told.notes.is_empty());
+    assert!(message(&told.status, ConditionType::Paused).contains("another management cluster"));
+}
+
+#[test]
+fn what_the_cloud_says_of_an_import_is_told_while_it_goes_on_and_when_it_is_given_up() {
+    let words = Some("Copied 15 MiB".to_owned());
+    let importing = |state| {
+        Input::with(&[planning::image::RecordSeen {
+            words: words.clone(),
+            ..record(2, state)
+        }])
+    };
+    let status = told(&importing(RecordState::Importing));
+    assert_eq!(
+        status.message.as_deref(),
+        Some("the cloud fetches the image: Copied 15 MiB")
+    );
+    let condition = message(&status, ConditionType::ImageTransferred);
+    assert_eq!(condition, "the cloud fetches the image", "it says nothing that moves");
+    let retry = told(&importing(RecordState::Spoilt)).retry.expect("it slows down");
+    assert_eq!(
+        retry.message,
+        "the record in the cloud takes no bytes any more: Copied 15 MiB"
+    );
+}
+
+#[test]
+fn an_image_has_the_format_that_the_cloud_says() {
+    let mut input = Input::with(&[planning::image::RecordSeen {
+        format: Some("qcow2".to_owned()),
+        ..verified(2)
+    }]);
+    had(&mut input, 2);
+    let image = told(&input).image.expect("it is there");
+    assert_eq!(image.disk_format.as_deref(), Some("qcow2"));
+}
+
+#[test]
+fn a_source_that_could_not_be_asked_is_the_last_failure() {
+    let input = input().changed(|input| {
+        input.op = Some(ended(Deed::Probe, Err(failure(FailureClass::SourceGone))));
+    });
+    let failure = told(&input).last_failure.expect("something failed");
+    assert_eq!((failure.reason.as_str(), failure.attempt), ("SourceNotFound", None));
+    let looks = input.changed(|input| {
+        input.op = Some(ended(Deed::Look, Err(super::table::failure(FailureClass::Unavailable))));
+    });
+    assert_eq!(told(&looks).last_failure, None);
+}

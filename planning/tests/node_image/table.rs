@@ -56,6 +56,8 @@ pub(crate) fn observed(images: Vec<ImageEntry>) -> ReleaseObserved {
         deleting: false,
         finalizer: true,
         paused: false,
+        moved: false,
+        moved_images: BTreeMap::new(),
         requested_at: None,
         files: Files::Ready {
             images,
@@ -114,7 +116,7 @@ fn planned(observed: &ReleaseObserved) -> ReleasePlan {
             [],
             "{plan:#?}"
         );
-        if !observed.paused {
+        if !observed.paused && !observed.moved {
             let is_ready = is_true(&plan.status.conditions, ConditionType::Ready);
             assert_eq!(plan.status.ready, is_ready, "{plan:#?}");
         }
@@ -582,4 +584,34 @@ fn a_status_of_another_spec_makes_no_image_ready() {
     };
     let of = |generation| ImageView::default().with_status(&status, generation).ready;
     assert_eq!((of(3), of(4)), (true, false));
+}
+
+#[test]
+fn a_release_that_clusterctl_moved_goes_without_its_images() {
+    let mut moved = with(&[("a", "x"), ("b", "x")], &[("a", view("x", &[NAME]))]);
+    moved.moved = true;
+    moved.finalizer = false;
+    let plan = planned(&moved);
+    assert_eq!(plan.actions, [], "nothing is made, and it is not claimed");
+    assert!(is_true(&plan.status.conditions, ConditionType::Paused));
+    moved.deleting = true;
+    assert_eq!(planned(&moved).actions, []);
+    moved.finalizer = true;
+    assert_eq!(planned(&moved).actions, [ReleaseAction::RemoveFinalizer]);
+}
+
+#[test]
+fn an_image_that_clusterctl_moved_is_not_made_again_before_its_release_follows() {
+    let mut left = with(&[("a", "x")], &[]);
+    let until = now() + SignedDuration::from_mins(1);
+    left.moved_images.insert("a".to_owned(), until);
+    let plan = planned(&left);
+    assert_eq!((plan.actions.as_slice(), plan.next), (&[][..], Next::At(until)));
+    let told = ready(&plan).message.as_deref().unwrap_or_default();
+    assert!(told.contains("another management cluster"), "{told}");
+    left.moved_images.insert("a".to_owned(), now());
+    assert!(
+        matches!(planned(&left).actions.as_slice(), [ReleaseAction::CreateImage { .. }]),
+        "the release did not follow"
+    );
 }

@@ -17,6 +17,8 @@ use crate::worker::Found;
 /// What is asked for. What was seen for something else may be otherwise now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Basis {
+    /// Of the content.
+    pub(super) key: String,
     pub(super) generation: i64,
     pub(super) identity: Option<String>,
     pub(super) request: Option<String>,
@@ -78,7 +80,7 @@ impl ImageMemory {
 
     /// Whether a look has to find images of others: it need not where ours is there, which is most of the time, and costs a call.
     pub(super) fn looks_for_others(&self) -> bool {
-        !matches!(&self.cloud, Sight::Seen { value, .. } if has_verified(value))
+        !matches!(&self.cloud, Sight::Seen { value, .. } if has_verified(value, &self.basis.key))
     }
 
     /// A deed begins. Only looking leaves everything as it was.
@@ -150,7 +152,7 @@ impl ImageMemory {
             (None, Some(observed)) => {
                 let value = self.motions.see(observed, now);
                 // Where ours is gone, those of others count.
-                let is_enough = begun.looks_for_others || has_verified(&value);
+                let is_enough = begun.looks_for_others || has_verified(&value, &begun.basis.key);
                 Sight::Seen {
                     value,
                     at: now,
@@ -175,8 +177,9 @@ impl ImageMemory {
     }
 }
 
-fn has_verified(cloud: &Cloud) -> bool {
-    let mut records = cloud.records.iter();
+/// Whether the image is there that is wanted: one of another content may have another name.
+fn has_verified(cloud: &Cloud, key: &str) -> bool {
+    let mut records = cloud.records.iter().filter(|record| record.key == key);
     records.any(|record| record.verified.is_some() && record.state == RecordState::Whole)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use planning::image::{Cloud, Drift, ForeignSeen, Pinned, ReadBack, RecordSeen, RecordState};
-use provider_plugin::{Foreign, Observed, Record, RecordState as Shown};
+use provider_plugin::{Foreign, Observed, Record, RecordState as Shown, cut_words};
 
 /// How long a record is as it is, as far as this process has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,14 +50,13 @@ impl Motions {
             state,
             size,
             sha512,
-            // What was promised is compared by the digest, and with the options by the provider.
-            format: _,
+            format,
             verified,
             shown,
             drift,
             marker,
         } = record;
-        let state = state_of(state);
+        let (state, words) = state_of(state);
         let before = self.records.get(&id.0);
         let motion = Motion {
             state,
@@ -76,6 +75,8 @@ impl Motions {
             key: key.as_str().to_owned(),
             attempt: *attempt,
             state,
+            words: words.filter(|words| !words.is_empty()).map(cut_words),
+            format: format.clone(),
             size: *size,
             sha512: sha512.clone(),
             verified: verified.clone(),
@@ -93,16 +94,17 @@ fn drifted(drift: &provider_plugin::Drift) -> Drift {
     Drift { field, found, wanted }
 }
 
-fn state_of(shown: &Shown) -> RecordState {
+/// The state, and what the cloud says of it.
+fn state_of(shown: &Shown) -> (RecordState, Option<&str>) {
     match shown {
-        Shown::Empty => RecordState::Empty,
-        Shown::Spoilt { why: _ } => RecordState::Spoilt,
-        Shown::Receiving => RecordState::Receiving,
-        Shown::Importing { message: _ } => RecordState::Importing,
-        Shown::Whole => RecordState::Whole,
-        Shown::Withdrawn => RecordState::Withdrawn,
-        Shown::Dead => RecordState::Dead,
-        Shown::Going => RecordState::Going,
+        Shown::Empty => (RecordState::Empty, None),
+        Shown::Spoilt { why } => (RecordState::Spoilt, Some(why)),
+        Shown::Receiving => (RecordState::Receiving, None),
+        Shown::Importing { message } => (RecordState::Importing, Some(message)),
+        Shown::Whole => (RecordState::Whole, None),
+        Shown::Withdrawn => (RecordState::Withdrawn, None),
+        Shown::Dead => (RecordState::Dead, None),
+        Shown::Going => (RecordState::Going, None),
     }
 }
 
@@ -164,15 +166,25 @@ mod tests {
     #[test]
     fn every_word_of_a_provider_has_one_of_decisions() {
         let why = "bad bytes".to_owned();
-        for (shown, state) in [
-            (Shown::Empty, RecordState::Empty),
-            (Shown::Spoilt { why: why.clone() }, RecordState::Spoilt),
-            (Shown::Receiving, RecordState::Receiving),
-            (Shown::Importing { message: why }, RecordState::Importing),
-            (Shown::Whole, RecordState::Whole),
-            (Shown::Withdrawn, RecordState::Withdrawn),
-            (Shown::Dead, RecordState::Dead),
-            (Shown::Going, RecordState::Going),
+        let message = String::new();
+        for (shown, state, words) in [
+            (Shown::Empty, RecordState::Empty, None),
+            (
+                Shown::Spoilt { why: why.clone() },
+                RecordState::Spoilt,
+                Some(why.clone()),
+            ),
+            (Shown::Receiving, RecordState::Receiving, None),
+            (
+                Shown::Importing { message: why.clone() },
+                RecordState::Importing,
+                Some(why),
+            ),
+            (Shown::Importing { message }, RecordState::Importing, None),
+            (Shown::Whole, RecordState::Whole, None),
+            (Shown::Withdrawn, RecordState::Withdrawn, None),
+            (Shown::Dead, RecordState::Dead, None),
+            (Shown::Going, RecordState::Going, None),
         ] {
             let seen = see(&mut Motions::default(), vec![record("one", shown, "m")], 5).remove(0);
             assert_eq!(
@@ -182,6 +194,8 @@ mod tests {
                     key: "a".repeat(64),
                     attempt: 3,
                     state,
+                    words,
+                    format: Some("qcow2".to_owned()),
                     size: Some(7),
                     sha512: Some("b".repeat(128)),
                     verified: Some("sha256:00".to_owned()),

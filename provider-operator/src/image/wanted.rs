@@ -80,6 +80,7 @@ pub(super) fn asked(
 /// What was seen holds for these.
 pub(super) fn basis(wanted: &Wanted) -> Basis {
     Basis {
+        key: wanted.key.clone(),
         generation: wanted.generation,
         identity: wanted.identity.clone(),
         request: wanted.request.clone(),
@@ -115,10 +116,10 @@ fn of_metadata(object: &DynamicObject, status: &NodeImageStatus, beside: Beside<
         build: None,
         digest: None,
         compressed: false,
-        bytes: None,
         execution: Execution::default(),
         invalid: None,
         paused: object.annotations().contains_key(labels::PAUSED),
+        moved: object.annotations().contains_key(labels::DELETE_FOR_MOVE),
         deleting: object.metadata.deletion_timestamp.as_ref().map(|time| time.0),
         finalizer: object.finalizers().iter().any(has_finalizer),
         owner_noted,

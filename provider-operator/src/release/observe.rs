@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use crds::labels;
 use crds::providers::Provider;
 use crds::providers::image_status::{NodeImageStatus, ProviderReleaseStatus};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
@@ -48,7 +49,9 @@ pub(super) async fn observe(
         deleting,
         finalizer: release.finalizers().iter().any(is_ours),
         paused: release.annotations().contains_key(labels::PAUSED),
+        moved: release.annotations().contains_key(labels::DELETE_FOR_MOVE),
         requested_at,
+        moved_images: moved_images(context, served, release),
         listed: served.images.is_listed(),
         objects: objects(served, release, &files),
         files,
@@ -56,6 +59,14 @@ pub(super) async fn observe(
         status,
         status_written_at: memory.written_at,
     }
+}
+
+/// Objects of images that went to another management cluster, and until when that is remembered.
+fn moved_images(context: &Context, served: &Served, release: &DynamicObject) -> BTreeMap<String, Timestamp> {
+    let now = context.clock.wall();
+    let moved = served.images.moved_from(&release.namespace().unwrap_or_default());
+    let until = |left| now.checked_add(left).unwrap_or(now);
+    moved.into_iter().map(|(name, left)| (name, until(left))).collect()
 }
 
 /// The objects of images that the release owns, and those of the names that it wants.

@@ -10,7 +10,7 @@ use crate::image::seen::{RecordState, Sight};
 use crate::image::step::{AttemptReason, Intent, Step};
 use crate::image::wait::WaitReason;
 use crate::image::wanted::DeletionPolicy;
-use crate::image::wording::{BUILDING, DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, SENDING, in_line};
+use crate::image::wording::{BUILDING, DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, SENDING, STORING, in_line};
 
 const PREPARED: &str = "the image is being prepared";
 
@@ -104,6 +104,7 @@ fn transferred(view: &View<'_>) -> Finding {
     }
     match view.work {
         Work::Transferring if view.moving().is_some() => goes_on(Reason::Transferring, SENDING),
+        Work::Transferring if view.is_sealed() => goes_on(Reason::Transferring, STORING),
         Work::Transferring => goes_on(Reason::Transferring, FOREIGN_TRANSFER),
         Work::Building => goes_on(Reason::Building, BUILDING),
         Work::Importing => goes_on(Reason::Importing, IMPORTING),

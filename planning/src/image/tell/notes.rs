@@ -62,7 +62,7 @@ pub(super) fn notes(situation: &Situation<'_>, kept: &Kept) -> Vec<Note> {
     notes
 }
 
-/// What just went wrong by itself. Looks are not counted: what they find is in the conditions, and they fail as long as an outage lasts.
+/// What just went wrong by itself. Looks at the cloud are not counted: what they find is in the conditions, and they fail as long as an outage lasts.
 pub(super) fn last_failure(view: &View<'_>, now: Now) -> Option<LastFailure> {
     let Step::Settle(_) = view.step else { return None };
     let op = view.op?;
@@ -73,7 +73,7 @@ pub(super) fn last_failure(view: &View<'_>, now: Now) -> Option<LastFailure> {
         return None;
     };
     let is_stopped = matches!(failure.class, FailureClass::Stopped { why } if why != StopReason::Stalled);
-    if is_stopped || matches!(op.deed.name(), DeedName::Look | DeedName::Probe) {
+    if is_stopped || op.deed.name() == DeedName::Look {
         return None;
     }
     let attempt = match op.deed {

@@ -8,12 +8,13 @@ use super::wall_of;
 use crate::image::failure::{Failure, FailureClass};
 use crate::image::kept::Retry;
 use crate::image::op::{DeedName, StopReason};
+use crate::image::retry::RACES;
 use crate::image::seen::Sight;
 use crate::image::step::{HaltReason, Step};
 use crate::image::wait::Since;
 use crate::image::wording::{
-    SECRET_MISSING, SECRET_MISSING_FOR_DELETION, advises, needs_a_remedy, reason_of_failure, reason_of_halt, remedy,
-    remedy_of_failure,
+    SECRET_MISSING, SECRET_MISSING_FOR_DELETION, UNREADABLE_FOR_DELETION, advises, needs_a_remedy, reason_of_failure,
+    reason_of_halt, remedy, remedy_of_failure,
 };
 use crate::outage::Outage;
 
@@ -79,19 +80,20 @@ fn halt(view: &View<'_>) -> Option<Trouble> {
 }
 
 fn without_secret(view: &View<'_>) -> Option<Trouble> {
-    if view.wanted.identity.is_some() || view.wanted.invalid.is_some() {
-        return None;
-    }
-    let message = if view.wanted.deleting.is_some() {
-        SECRET_MISSING_FOR_DELETION
-    } else {
-        SECRET_MISSING
+    let is_deleting = view.wanted.deleting.is_some();
+    let (reason, message) = match &view.wanted.invalid {
+        _ if view.wanted.identity.is_some() => return None,
+        Some(invalid) if is_deleting => (Reason::InvalidSpec, format!("{invalid}; {UNREADABLE_FOR_DELETION}")),
+        // That is told of the image.
+        Some(_) => return None,
+        None if is_deleting => (Reason::SecretNotFound, SECRET_MISSING_FOR_DELETION.to_owned()),
+        None => (Reason::SecretNotFound, SECRET_MISSING.to_owned()),
     };
     Some(Trouble {
         type_: ConditionType::CloudAvailable,
         severity: Severity::Error,
-        reason: Reason::SecretNotFound,
-        message: with_deadline(message.to_owned(), view),
+        reason,
+        message: with_deadline(message, view),
         is_final: false,
     })
 }
@@ -114,6 +116,7 @@ fn of_retry(retry: &Retry, view: &View<'_>) -> Trouble {
     let (severity, reason) = match (retry.class, retry.deed) {
         (FailureClass::Unavailable, DeedName::Probe) => (severity, Reason::SourceUnavailable),
         _ if could_not_fetch => (Severity::Warning, Reason::ImportFailed),
+        (class, deed) if is_race(class) && retry.count > RACES => (Severity::Warning, reason_of_many(deed)),
         (class, _) => (severity, reason_of_failure(class)),
     };
     let type_ = if reason == Reason::SourceUnavailable {
@@ -133,6 +136,28 @@ fn of_retry(retry: &Retry, view: &View<'_>) -> Trouble {
         reason,
         message: with_deadline(message, view),
         is_final: retry.class == FailureClass::Permission,
+    }
+}
+
+/// What is over at the next look, unless it comes again and again.
+const fn is_race(class: FailureClass) -> bool {
+    matches!(
+        class,
+        FailureClass::State
+            | FailureClass::Gone
+            | FailureClass::Unknown
+            | FailureClass::NotOurs
+            | FailureClass::Sealing
+            | FailureClass::JobVanished
+    )
+}
+
+/// What that is called then.
+const fn reason_of_many(deed: DeedName) -> Reason {
+    if deed.is_long() || matches!(deed, DeedName::Import) {
+        Reason::TransferStalled
+    } else {
+        Reason::CloudUnavailable
     }
 }
 

@@ -11,6 +11,7 @@ use crate::image::op::{Deed, DeedName, Op, OpState};
 use crate::image::seen::{Cloud, RecordSeen, RecordState, Seen, Sight};
 use crate::image::step::Step;
 use crate::image::wanted::{ImagePolicy, Now, Wanted};
+use crate::image::wording::IMPORTING;
 
 /// What is being done for the image, as far as it is seen or under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,19 @@ impl<'a> View<'a> {
         let moves = matches!(self.work, Work::Building | Work::Transferring | Work::Importing);
         let is_whole = |record: &RecordSeen| matches!(record.state, RecordState::Whole | RecordState::Withdrawn);
         self.is_ready || !moves && self.record.is_some_and(is_whole)
+    }
+
+    /// Whether all bytes of what is told of have left us.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.record
+            .is_some_and(|record| self.kept.sealed_of(record.attempt).is_some())
+    }
+
+    /// How far the cloud is with the bytes, in its own words.
+    pub(super) fn imported(&self) -> Option<String> {
+        let record = self.record.filter(|_| self.work == Work::Importing && !self.is_ready)?;
+        let words = record.words.as_ref()?;
+        Some(format!("{IMPORTING}: {words}"))
     }
 
     /// What is tried again and stands in the way. Not while the bytes are on their way: then that is what there is to say.

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use planning::image::{
-    CloudImage, Deed, DeedName, DeletionPolicy, DiscardReason, FailureClass, Kept, RecordSeen, RecordState, Sight,
-    Step, StopReason, WaitReason,
+    Cloud, CloudImage, Deed, DeedName, DeletionPolicy, DiscardReason, FailureClass, Kept, RecordSeen, RecordState,
+    Sight, Step, StopReason, WaitReason,
 };
 
 use super::{
-    Input, NOW, OTHER, before, earlier, failure, had, is_done, record, retry, running, transfer, verified, waits_for,
+    Input, NOW, OTHER, before, earlier, failure, had, is_done, looked, record, retry, running, transfer, verified,
+    waits_for,
 };
 
 /// Deleted so many seconds ago.
@@ -157,4 +158,42 @@ fn d8_the_object_goes_when_a_look_shows_nothing() {
     assert_eq!(deleted(1, &[lingers]).step(), finish(&[]));
     let going = record(2, RecordState::Going);
     waits_for(&deleted(1, &[going]).step(), WaitReason::Going);
+}
+
+#[test]
+fn what_clusterctl_moved_is_neither_claimed_nor_deleted_in_the_cloud() {
+    let moved = |seconds: Option<i64>| {
+        Input::with(&[verified(2)]).changed(|input| {
+            input.wanted.moved = true;
+            // It takes all other annotations away, and then the finalizers.
+            (input.wanted.owner_noted, input.wanted.finalizer) = (false, false);
+            input.wanted.deleting = seconds.map(earlier);
+            // However long ago the cloud was seen, it is not asked again.
+            input.seen.cloud = looked(Cloud::default(), before(60));
+            had(input, 2);
+        })
+    };
+    waits_for(&moved(None).step(), WaitReason::Moved);
+    waits_for(&moved(Some(1)).step(), WaitReason::Moved);
+    let claimed = moved(Some(1)).changed(|input| input.wanted.finalizer = true);
+    assert_eq!(claimed.step(), finish(&[]), "an earlier version of ours claimed it");
+    let sends = moved(None).changed(|input| input.op = running(transfer(2), 1));
+    assert_eq!(sends.step(), Step::Stop(StopReason::Deleted));
+}
+
+#[test]
+fn d5_without_a_spec_that_can_be_read_nobody_can_tell_where_to_delete() {
+    let unreadable = |seconds| {
+        deleted(seconds, &[]).changed(|input| {
+            input.wanted.identity = None;
+            input.wanted.invalid = Some("spec cannot be read: it has no image".to_owned());
+        })
+    };
+    let wait = waits_for(&unreadable(3599).step(), WaitReason::Secret);
+    assert!(
+        wait.message.contains("nobody can tell in which cloud"),
+        "{}",
+        wait.message
+    );
+    assert_eq!(unreadable(3600).step(), finish(&["wanted-2"]));
 }

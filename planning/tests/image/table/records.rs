@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use planning::image::{
     Abilities, Algorithm, Amended, AttemptReason, Cloud, Deed, DeedName, DeletionPolicy, DiscardReason, Drift,
-    Execution, FailureClass, Form, HaltReason, Intent, JobsSight, Pinned, ReadBack, RecordSeen, RecordState, Sight,
-    Step, Via, WaitReason, look_ready,
+    Execution, FailureClass, Form, HaltReason, ImagePolicy, Intent, JobsSight, Pinned, ReadBack, RecordSeen,
+    RecordState, Sight, Source, Step, Via, WaitReason, look_ready,
 };
 
 use super::{
-    Input, KEY, NOW, OTHER, before, had, holds_for, is_done, looked, record, retry, sealed, transfer, verified,
-    waits_for, writes_attempt,
+    Input, KEY, NOW, OTHER, before, foreign, had, holds_for, is_done, looked, record, retry, sealed, transfer,
+    verified, waits_for, writes_attempt,
 };
 
 type Change = fn(&mut Input);
@@ -331,6 +331,42 @@ fn r32_bytes_of_somebody_else_are_waited_for_a_minute() {
     writes_attempt(&Input::with(&[receiving(61)]).step(), 3, AttemptReason::Stalled);
 }
 
+/// The source has said that it gives so many bytes.
+fn gives(input: &mut Input, bytes: u64) {
+    let value = Source {
+        size: Some(bytes),
+        ..Source::default()
+    };
+    let (at, fresh) = (before(1), true);
+    input.seen.source = Sight::Seen { value, at, fresh };
+}
+
+#[test]
+fn r33_who_did_not_begin_an_import_asks_how_much_it_is() {
+    let importing = |seconds, size| {
+        let record = RecordSeen {
+            size,
+            first_seen: before(seconds),
+            ..record(2, RecordState::Importing)
+        };
+        Input::with(&[record]).changed(|input| input.seen.source = Sight::Unseen)
+    };
+    is_done(&importing(10, None).step(), &Deed::Probe);
+    waits_for(&importing(10, Some(100)).step(), WaitReason::Importing);
+    let said = importing(10, None).changed(|input| input.seen.import_patience = Some(Duration::from_mins(5)));
+    waits_for(&said.step(), WaitReason::Importing);
+    let silent = importing(10, None).changed(|input| {
+        input.seen.source = Sight::Failed {
+            failure: super::failure(FailureClass::SourceBroken),
+            since: before(1),
+            count: 1,
+            next: NOW,
+        };
+    });
+    waits_for(&silent.step(), WaitReason::Importing);
+    writes_attempt(&importing(901, None).step(), 3, AttemptReason::ImportStalled);
+}
+
 #[test]
 fn r33_an_import_has_a_quarter_of_an_hour_and_the_time_its_size_takes() {
     let importing = |seconds, bytes| {
@@ -338,7 +374,7 @@ fn r33_an_import_has_a_quarter_of_an_hour_and_the_time_its_size_takes() {
             first_seen: before(seconds),
             ..record(2, RecordState::Importing)
         };
-        Input::with(&[record]).changed(|input| input.wanted.bytes = Some(bytes))
+        Input::with(&[record]).changed(|input| gives(input, bytes))
     };
     waits_for(&importing(900, 0).step(), WaitReason::Importing);
     writes_attempt(&importing(901, 0).step(), 3, AttemptReason::ImportStalled);
@@ -353,7 +389,7 @@ fn r33_an_import_has_as_long_as_somebody_said() {
             ..record(2, RecordState::Importing)
         };
         Input::with(&[record]).changed(|input| {
-            input.wanted.bytes = Some(200 * 1024 * 1024);
+            gives(input, 200 * 1024 * 1024);
             input.seen.import_patience = Some(Duration::from_mins(5));
         })
     };
@@ -455,4 +491,59 @@ fn r38_an_image_that_an_admin_withdrew_is_left_to_the_admin() {
         ..verified(1)
     };
     waits_for(&Input::with(&[lower]).step(), WaitReason::Deactivated);
+}
+
+#[test]
+fn r32_what_was_sent_as_a_whole_has_the_time_that_its_size_takes_to_be_stored() {
+    let receiving = |seconds, sealed: Option<planning::image::Sealed>| {
+        let record = RecordSeen {
+            moved: before(seconds),
+            ..record(2, RecordState::Receiving)
+        };
+        Input::with(&[record]).changed(|input| input.kept.sealed = sealed)
+    };
+    let large = |attempt| {
+        sealed(attempt, "aa").map(|sealed| planning::image::Sealed {
+            bytes: 600 * 2 * 1024 * 1024,
+            ..sealed
+        })
+    };
+    let wait = waits_for(&receiving(1500, large(2)).step(), WaitReason::ForeignTransfer);
+    assert_eq!(wait.message, "all bytes were sent, and the cloud stores them");
+    writes_attempt(&receiving(1501, large(2)).step(), 3, AttemptReason::Stalled);
+    writes_attempt(&receiving(61, large(1)).step(), 3, AttemptReason::Stalled);
+}
+
+#[test]
+fn r35_what_a_cloud_fetched_and_changed_is_sent_in_the_end() {
+    let fetched = || {
+        Input::with(&[record(2, RecordState::Whole)]).changed(|input| {
+            input.wanted.via = Via::ServerSide;
+            input.wanted.digest = pinned(Algorithm::Sha512, "cc");
+        })
+    };
+    writes_attempt(&fetched().step(), 3, AttemptReason::ImportFailed);
+    let sent = fetched().changed(|input| input.kept.sealed = sealed(2, "cc"));
+    writes_attempt(&sent.step(), 3, AttemptReason::Mismatch);
+}
+
+/// A whole image of ours, beside one of this project with the same name.
+fn beside_a_stranger(policy: ImagePolicy) -> Input {
+    Input::with(&[record(2, RecordState::Whole)]).changed(|input| {
+        input.wanted.policy = policy;
+        input.kept.sealed = sealed(2, "aa");
+        let records = vec![record(2, RecordState::Whole)];
+        let others = vec![foreign("theirs")];
+        input.seen.cloud = looked(Cloud { records, others }, before(1));
+    })
+}
+
+#[test]
+fn r34_nothing_is_shown_under_a_name_that_was_taken_meanwhile() {
+    let taken = beside_a_stranger(ImagePolicy::Create);
+    holds_for(&taken.step(), HaltReason::NameTaken);
+    let about_to = taken.changed(|input| input.kept.publishing = Some("wanted-2".to_owned()));
+    holds_for(&about_to.step(), HaltReason::NameTaken);
+    let if_missing = beside_a_stranger(ImagePolicy::IfMissing);
+    writes_attempt(&if_missing.step(), 3, AttemptReason::Supersede);
 }

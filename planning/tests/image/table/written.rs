@@ -44,6 +44,28 @@ fn giving_up_again_and_again_slows_down() {
 }
 
 #[test]
+fn other_bytes_are_counted_however_the_record_of_the_first_try_ends() {
+    for why in [
+        AttemptReason::Stalled,
+        AttemptReason::Spoilt,
+        AttemptReason::ImportFailed,
+    ] {
+        let mismatch = || Err(failure(FailureClass::SourceMismatch));
+        let mut input = input().changed(|input| input.op = Some(ended(transfer(2), mismatch())));
+        input.kept = written(&input, &input.step());
+        input.op = None;
+        input.kept = written(&input, &attempt(3, why));
+        input.op = Some(ended(transfer(3), mismatch()));
+        let halted = written(&input, &input.step()).halted;
+        assert_eq!(
+            halted.map(|halted| halted.reason),
+            Some(HaltReason::SourceMismatch),
+            "{why:?}"
+        );
+    }
+}
+
+#[test]
 fn two_images_that_differ_halt_and_three_that_nobody_can_tell_about() {
     let mut input = input();
     input.kept = written(&input, &attempt(3, AttemptReason::Mismatch));

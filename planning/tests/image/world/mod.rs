@@ -45,6 +45,11 @@ pub(crate) enum Planted {
     TakesImagesByName,
     FinishesWithoutLooking,
     CreatesBeforeItIsWritten,
+    PublishesTwo,
+    ShowsUnverified,
+    ForgetsAttempt,
+    AdoptsUnasked,
+    ForgetsToLook,
 }
 
 /// What the source gives.
@@ -309,7 +314,10 @@ impl World {
         let operator = &mut self.operators[who];
         operator.notice_what_is_asked();
         let (wanted, seen) = (operator.cached.wanted(), operator.seen());
-        let step = decide(&wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
+        let mut step = decide(&wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
+        if let (Some(Planted::ForgetsToLook), Step::Await(wait)) = (self.planted, &mut step) {
+            (wait.look, wait.deadline) = (None, None);
+        }
         let kept = after(&step, &wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
         self.watch_step(who, &step);
         self.tell_people(who, &wanted, &seen, &step, &kept);

@@ -152,6 +152,8 @@ impl Operator {
             key: mark.key.clone(),
             attempt: mark.attempt,
             state,
+            words: None,
+            format: None,
             size: image.content.map(u64::from),
             sha512: image.content.map(sha512).filter(|_| makes_sha512),
             verified: image.verified.clone(),

@@ -1,21 +1,24 @@
 //! How a step is performed, and what can go wrong then.
 
 use planning::image::{
-    Amended, AttemptReason, Deed, DiscardReason, Done, Failure, FailureClass, Form, Intent, Kept, Op, OpState,
-    ReadBack, RecordState, Settlement, Sight, Source, Step,
+    Amended, AttemptReason, CloudImage, Deed, DiscardReason, Done, Failure, FailureClass, Form, HaltReason, Intent,
+    Kept, Op, OpState, ReadBack, RecordState, Settlement, Sight, Source, Step,
 };
 
-use super::cloud::{Status, failure, sha256, sha512};
+use super::cloud::{Image, Status, failure, sha256, sha512};
 use super::object::Object;
 use super::operator::failed;
 use super::{Arrival, Giving, Mishap, Planted, World};
 
 impl World {
-    pub(super) fn perform(&mut self, who: usize, step: &Step, kept: Kept, mishap: Mishap) {
+    pub(super) fn perform(&mut self, who: usize, step: &Step, mut kept: Kept, mishap: Mishap) {
         if mishap == Mishap::CrashBefore {
             return self.crash(who);
         }
         self.misbehave(who, step);
+        if self.planted == Some(Planted::ForgetsAttempt) && matches!(step, Step::Record(Intent::Forget)) {
+            kept.attempt = 0;
+        }
         match step {
             Step::Record(_) => {
                 self.write(who, |object| object.kept = kept);
@@ -237,7 +240,7 @@ impl World {
             (
                 Planted::PublishesWhatDiffers,
                 Step::Record(Intent::Attempt {
-                    why: AttemptReason::Mismatch,
+                    why: AttemptReason::Mismatch | AttemptReason::ImportFailed,
                     ..
                 }),
             ) => {
@@ -258,6 +261,19 @@ impl World {
                 id: None,
             },
             (Planted::FinishesWithoutLooking, _) => return self.finish_early(who),
+            (
+                Planted::PublishesTwo,
+                Step::Do {
+                    deed: Deed::Publish { id, verified, .. },
+                    ..
+                },
+            ) => return self.publish_a_twin(id, verified),
+            (Planted::ShowsUnverified, Step::Record(Intent::Publishing { id, .. })) => {
+                return self.cloud.moved(id, |image| image.shown = true);
+            }
+            (Planted::AdoptsUnasked, Step::Hold(halt)) if halt.reason == HaltReason::NameTaken => {
+                return self.adopt_by_name(who);
+            }
             _ => return,
         };
         // A fault of ours has no answer that anybody waits for.
@@ -269,6 +285,34 @@ impl World {
         if cached.deleting.is_some() && cached.finalizer {
             self.write(who, |object| (object.finalizer, object.gone) = (false, true));
         }
+    }
+
+    /// The same image once more, under another id.
+    fn publish_a_twin(&mut self, id: &str, verified: &str) {
+        let Some(image) = self.cloud.images.get(id) else { return };
+        let twin = Image {
+            verified: Some(verified.to_owned()),
+            shown: true,
+            ..image.clone()
+        };
+        self.cloud.images.insert(format!("{id} again"), twin);
+    }
+
+    /// Whatever stands in the way by its name is used.
+    fn adopt_by_name(&mut self, who: usize) {
+        let mut images = self.cloud.images.iter();
+        let Some((id, _)) = images.find(|(_, image)| image.mark.is_none() && image.named_as_ours) else {
+            return;
+        };
+        let image = CloudImage {
+            id: id.clone(),
+            name: "ubuntu".to_owned(),
+            size_bytes: None,
+            sha512: None,
+            source_digest: None,
+            adopted: true,
+        };
+        self.write(who, |object| object.kept.image = Some(image));
     }
 
     fn look_past_spoilt(&mut self, who: usize) {

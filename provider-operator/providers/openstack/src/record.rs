@@ -14,11 +14,11 @@ use crate::{
 /// How long an old cloud may take to begin an import of which it shows nothing.
 const SILENT_IMPORT: Duration = Duration::from_mins(2);
 
-/// An image that is ours and of this object. `task` is its last import, where that is known; `now` is the time by the cloud's clock, or ours.
+/// An image that is ours and of this object. Without options that make sense none of its own differ from them. `task` is its last import, where that is known; `now` is the time by the cloud's clock, or ours.
 pub fn record(
     image: &Value,
     subject: &Subject,
-    options: &Options,
+    options: Option<&Options>,
     task: Option<&Value>,
     now: Timestamp,
 ) -> Option<Record> {
@@ -28,7 +28,8 @@ pub fn record(
     }
     let verified = image[identity::VERIFIED].as_str().map(str::to_owned);
     let task_says = task.map(|task| task["message"].as_str().unwrap_or_default());
-    let drift = options.differences(image).into_iter().map(|(drift, _)| drift);
+    let differences = options.map(|options| options.differences(image)).unwrap_or_default();
+    let drift = differences.into_iter().map(|(drift, _)| drift);
     Some(Record {
         id: id(image)?,
         key: marks.key,

@@ -76,7 +76,12 @@ impl OpenStackStore {
         Ok(images)
     }
 
-    async fn records(&self, subject: &Subject, options: &Options, project: &str) -> Result<Vec<Record>, CloudError> {
+    async fn records(
+        &self,
+        subject: &Subject,
+        options: Option<&Options>,
+        project: &str,
+    ) -> Result<Vec<Record>, CloudError> {
         let mut records = Vec::new();
         for image in self.of_object(subject, project).await? {
             let mut task = None;
@@ -179,10 +184,11 @@ impl ImageStore for OpenStackStore {
     }
 
     async fn observe(&self, subject: &Subject, image: &ImageSpec) -> Result<Observed, CloudError> {
-        let options = Options::read(image)?;
+        // What cannot become an image is still deleted, and nothing of it is brought in line.
+        let options = Options::read(image).ok();
         let project = self.glance.session().project().await?;
         Ok(Observed {
-            records: self.records(subject, &options, &project).await?,
+            records: self.records(subject, options.as_ref(), &project).await?,
             others: self.others(subject, &project).await?,
         })
     }

@@ -9,6 +9,7 @@ const NOW: Duration = Duration::from_secs(100);
 
 fn basis(generation: i64) -> Basis {
     Basis {
+        key: "a".repeat(64),
         generation,
         ..Basis::default()
     }
@@ -166,6 +167,21 @@ fn images_of_others_are_looked_for_unless_ours_is_there() {
     assert!(memory.looks_for_others());
     look(&mut memory, &saw(Vec::new()));
     assert!(is_fresh(&memory));
+}
+
+#[test]
+fn an_image_of_another_content_says_nothing_of_whose_the_new_name_is() {
+    let mut memory = memory();
+    look(&mut memory, &saw(vec![verified()]));
+    assert!(is_fresh(&memory) && !memory.looks_for_others());
+    memory.hear(Basis {
+        key: "b".repeat(64),
+        ..basis(2)
+    });
+    assert!(memory.looks_for_others(), "the image that is there has the old name");
+    memory.begin(&Deed::Look, false);
+    assert!(memory.end(&ended(Deed::Look, Ok(Done::Looked)), &saw(vec![verified()]), NOW));
+    assert!(!is_fresh(&memory), "nobody looked who has the new name");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn found(fields: Value) -> Value {
 fn read(fields: Value) -> Option<Record> {
     let image = image("ubuntu");
     let options = Options::read(&image).unwrap();
-    record(&found(fields), &image.subject, &options, None, now())
+    record(&found(fields), &image.subject, Some(&options), None, now())
 }
 
 fn state(fields: Value) -> RecordState {
@@ -127,7 +127,7 @@ fn the_marker_changes_when_something_moved() {
     let with = |message: &str| {
         let task = json!({ "status": "processing", "message": message });
         let found = found(json!({ "status": "importing" }));
-        record(&found, &subject, &options, Some(&task), now()).unwrap()
+        record(&found, &subject, Some(&options), Some(&task), now()).unwrap()
     };
     assert_ne!(with("Copied 1 MiB").marker, with("Copied 2 MiB").marker);
     let message = "Copied 2 MiB".to_owned();

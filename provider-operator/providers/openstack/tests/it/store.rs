@@ -426,6 +426,22 @@ async fn options_that_changed_are_seen_and_amended() {
 }
 
 #[tokio::test]
+async fn an_image_whose_options_make_no_sense_any_more_is_seen_and_deleted() {
+    let fake = fake().await;
+    let (store, mut image) = (store(fake.site(), "openstack"), image("ubuntu"));
+    let id = whole(&store, &image).await;
+    image.options.insert("min_disk".into(), "much".into());
+    assert!(store.create(&image, 2).await.is_err(), "nothing can be made of them");
+    let observed = observe(&store, &image).await;
+    let [record] = observed.records.as_slice() else {
+        panic!("{observed:?}");
+    };
+    assert_eq!((&record.id, record.drift.len()), (&id, 0));
+    store.discard(&id, &image.subject.owner).await.unwrap();
+    assert!(fake.ids().is_empty());
+}
+
+#[tokio::test]
 async fn all_of_an_owner_are_listed_hidden_or_not() {
     let fake = fake().await;
     let store = store(fake.site(), "openstack");

@@ -1,0 +1,60 @@
+//! Objects go to another management cluster by `clusterctl move`, while the operator works where they leave: what it has made in its cloud is theirs there.
+
+use std::time::Duration;
+
+use crds::labels::DELETE_FOR_MOVE;
+use operator_kit::in_memory::Server;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use super::{FIRST, IMAGE, LONG, RELEASE, begin, files, operated, paused, release};
+
+/// Between two calls of `clusterctl`, so that the operator has done whatever it does.
+const BETWEEN: Duration = Duration::from_secs(10);
+
+/// What `clusterctl` does to an object where it leaves, when it is made where it goes to: one annotation takes the place of all, the finalizers are taken
+/// away, and it is deleted.
+async fn leave(server: &Server, kind: &'static str, name: &str) {
+    let there = server.find(kind, name);
+    let annotations = there["metadata"]["annotations"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    let mut annotations: Map<String, Value> = annotations.into_iter().map(|(name, _)| (name, Value::Null)).collect();
+    annotations.insert(DELETE_FOR_MOVE.to_owned(), json!(""));
+    server.merge(kind, name, &json!({ "metadata": { "annotations": annotations } }));
+    sleep(BETWEEN).await;
+    server.merge(kind, name, &json!({ "metadata": { "finalizers": [] } }));
+    sleep(BETWEEN).await;
+    server.delete(kind, name);
+    sleep(BETWEEN).await;
+    assert!(server.find(kind, name).is_null(), "{kind} {name} is held back");
+}
+
+/// The name of the one object of an image.
+fn image(server: &Server) -> String {
+    let mut images = server.objects().into_iter().filter(|(key, _)| key.0 == IMAGE);
+    let (key, _) = images.next().expect("an image");
+    key.2
+}
+
+#[test]
+fn what_clusterctl_moves_is_let_go_and_its_image_stays_in_the_cloud() {
+    let (server, store) = (begin(None), TempDir::new().expect("a folder"));
+    operated(&paused(), &server, store.path(), &[], async || {
+        server.apply(&release(FIRST));
+        sleep(LONG).await;
+        let before = files(store.path());
+        let name = image(&server);
+        assert_eq!(server.find(IMAGE, &name)["status"]["ready"], true);
+        // What is owned goes first.
+        leave(&server, IMAGE, &name).await;
+        leave(&server, RELEASE, FIRST).await;
+        sleep(LONG).await;
+        let left = server.objects().into_iter().map(|(key, _)| key);
+        let left: Vec<_> = left.filter(|key| key.0 == IMAGE || key.0 == RELEASE).collect();
+        assert!(left.is_empty(), "{left:?}");
+        assert_eq!(files(store.path()), before);
+    });
+}
