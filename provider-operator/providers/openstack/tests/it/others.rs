@@ -1,9 +1,10 @@
-//! Images of other projects: who is found.
+//! Images of other projects, and clouds that others share: who is found, and who is held to account for whom.
 
 use http::{Method, StatusCode};
 use openstack_lab::fake::Fake;
-use provider_plugin::{Foreign, ImageStore};
-use serde_json::json;
+use provider_openstack::OpenStack;
+use provider_plugin::{Foreign, Identity, ImageStore, Provider};
+use serde_json::{Value, json};
 
 use crate::fixture::{fake, glance, image, made, store};
 
@@ -42,4 +43,33 @@ async fn a_cloud_that_knows_no_such_images_shows_the_others() {
     let [found] = others(&fake).await.try_into().unwrap();
     assert_eq!(found.id, own);
     assert_eq!(fake.count(&Method::GET, "visibility=community"), 1);
+}
+
+/// How a cloud with these fields in `clouds.yaml` is called.
+fn called(fields: &Value) -> String {
+    let mut entry = json!({ "auth": {
+        "auth_url": "https://keystone.example:5000/v3", "username": "u", "password": "p", "user_domain_name": "Default",
+        "project_id": "demo",
+    } });
+    let fields = fields.as_object().unwrap().clone();
+    entry.as_object_mut().unwrap().extend(fields);
+    // JSON is YAML.
+    let yaml = json!({ "clouds": { "openstack": entry } }).to_string();
+    let identity = Identity {
+        name: "openstack".into(),
+        data: [("clouds.yaml".into(), yaml.into())].into(),
+        version: "1".into(),
+    };
+    OpenStack.cloud_of(&identity).unwrap().0
+}
+
+#[test]
+fn who_has_his_images_elsewhere_shares_no_cloud_with_those_who_have_not() {
+    assert_eq!(called(&json!({})), "keystone.example:5000");
+    let elsewhere = called(&json!({ "image_endpoint_override": "https://mine.example/images" }));
+    assert_eq!(elsewhere, "keystone.example:5000 with images at mine.example");
+    let port = called(&json!({ "image_endpoint_override": "https://keystone.example:9292" }));
+    assert_eq!(port, "keystone.example:5000 with images at keystone.example:9292");
+    let same = called(&json!({ "image_endpoint_override": "https://keystone.example:5000/images" }));
+    assert_eq!(same, "keystone.example:5000");
 }
