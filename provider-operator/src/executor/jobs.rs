@@ -357,6 +357,15 @@ impl Shared {
         if known.stage == Stage::Begins {
             self.look_after(&object, known.uid.clone());
         }
+        if news && known.stage == Stage::Goes {
+            // Whoever deletes it does not tell when to wait no longer.
+            let (shared, object) = (Arc::clone(self), object.clone());
+            let target = Target {
+                name: known.name.clone(),
+                uid: known.uid.clone(),
+            };
+            self.one_by_one(&object.clone(), async move { shared.remove(&object, &target).await });
+        }
         if let (true, Stage::Over(over)) = (asks, known.stage.clone()) {
             let shared = Arc::clone(self);
             self.one_by_one(&object, async move { shared.ask(known, over).await });
@@ -447,7 +456,9 @@ fn refused(deed: &Deed, refusal: &Refusal) -> Result<Done, Failure> {
         },
         // The next decision knows that Jobs cannot be had.
         (Refusal::Barred(_), _) => FailureClass::JobVanished,
-        (Refusal::Strange { .. } | Refusal::Lingers(_), _) => FailureClass::State,
+        // Its name is free when its node answers again, if ever: another attempt has another one.
+        (Refusal::Lingers(_), _) => return Ok(Done::Taken),
+        (Refusal::Strange { .. }, _) => FailureClass::State,
         (Refusal::Failed(_), _) => FailureClass::Unknown,
     };
     Err(Failure::new(class, refusal.to_string()))

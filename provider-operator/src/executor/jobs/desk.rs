@@ -320,6 +320,8 @@ impl Desk {
             }
             Some(_) => return (false, false),
             None if known.is_noted => return (false, false),
+            // Nobody waits for it any more; but one that is being deleted when this process begins may have been told to end by an earlier life.
+            None if known.stage == Stage::Goes && self.is_listed => return (false, false),
             None => self
                 .entries
                 .entry(known.plan.object.clone())

@@ -196,6 +196,28 @@ fn a_job_that_goes_is_not_the_one_that_is_being_made() {
 }
 
 #[test]
+fn a_job_that_does_not_go_is_waited_for_once_by_each_process() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    desk.begin_list();
+    desk.see(&known(&object, "one", Stage::Begins), seconds(1));
+    desk.end_list();
+    desk.stop(&object, StopReason::Deleted, seconds(2));
+    // Its node does not answer.
+    assert!(desk.end_stopped(&object, "one", seconds(62)));
+    desk.forget(&object);
+    for second in [70, 80] {
+        let news = desk.see(&known(&object, "one", Stage::Goes), seconds(second));
+        assert_eq!(news, (false, false));
+        assert_eq!(state(&mut desk, &object, None, second), None);
+    }
+    // The next process does not know how long the last one has waited.
+    let mut next = Desk::default();
+    next.begin_list();
+    assert_eq!(next.see(&known(&object, "one", Stage::Goes), seconds(1)), (true, false));
+    assert!(next.is_stopping(&object, "one"));
+}
+
+#[test]
 fn a_right_that_is_missing_is_asked_for_again() {
     let mut desk = Desk::default();
     desk.bar("fleet", "nobody may make jobs", seconds(60));
