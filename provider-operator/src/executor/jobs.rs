@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::beginning::held_up;
-use self::desk::{Desk, Target};
+use self::desk::{Desk, Target, without_right};
 use self::ending::{end, vanished};
 use self::hands::{Hands, Refusal};
 use self::known::{Known, Over, Stage, provider_of};
@@ -259,8 +259,13 @@ impl Shared {
                 target
             }
             Err(refusal) => {
-                if let Refusal::Barred(words) = &refusal {
-                    self.desk().bar(&object.namespace, words, now + BARRED);
+                let why = match &refusal {
+                    Refusal::Forbidden(words) => Some(without_right(words)),
+                    Refusal::Barred(words) => Some(words.clone()),
+                    _ => None,
+                };
+                if let Some(why) = why {
+                    self.desk().bar(&object.namespace, why, now + BARRED);
                 }
                 tracing::debug!(%object, error = %refusal, "no Job was made");
                 self.desk().fail(object, refused(&plan.deed, &refusal), now);
@@ -455,7 +460,7 @@ fn refused(deed: &Deed, refusal: &Refusal) -> Result<Done, Failure> {
             why: StopReason::Changed,
         },
         // The next decision knows that Jobs cannot be had.
-        (Refusal::Barred(_), _) => FailureClass::JobVanished,
+        (Refusal::Forbidden(_) | Refusal::Barred(_), _) => FailureClass::JobVanished,
         // Its name is free when its node answers again, if ever: another attempt has another one.
         (Refusal::Lingers(_), _) => return Ok(Done::Taken),
         (Refusal::Strange { .. }, _) => FailureClass::State,

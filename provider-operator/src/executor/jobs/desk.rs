@@ -415,25 +415,23 @@ impl Desk {
 /// What Jobs there may be.
 impl Desk {
     /// Jobs cannot be had in a namespace.
-    pub(super) fn bar(&mut self, namespace: &str, why: &str, until: Duration) {
-        self.barred.insert(namespace.to_owned(), (until, why.to_owned()));
+    pub(super) fn bar(&mut self, namespace: &str, why: String, until: Duration) {
+        self.barred.insert(namespace.to_owned(), (until, why));
     }
 
     /// They cannot be had anywhere, until they are listed.
     pub(super) fn bar_all(&mut self, why: &str) {
+        let why = format!(
+            "{why}; bind the role {SIGHT_OF_JOBS} to the operator, everywhere or in the one namespace that it looks after"
+        );
         self.bar("", why, Duration::MAX);
     }
 
     /// Why they cannot be had, as far as that is known now.
     pub(super) fn barred(&mut self, namespace: &str, now: Duration) -> Option<String> {
         self.barred.retain(|_, (until, _)| *until > now);
-        if let Some((_, why)) = self.barred.get(namespace).filter(|_| !namespace.is_empty()) {
-            return Some(format!("{why}; bind the role {JOBS} to the operator in this namespace"));
-        }
-        let (_, why) = self.barred.get("")?;
-        Some(format!(
-            "{why}; bind the role {SIGHT_OF_JOBS} to the operator, everywhere or in the one namespace that it looks after"
-        ))
+        let (_, why) = self.barred.get(namespace).or_else(|| self.barred.get(""))?;
+        Some(why.clone())
     }
 }
 
@@ -447,6 +445,11 @@ impl Desk {
     pub(super) fn give_turn(&mut self, object: ObjectId, turn: JoinHandle<()>) {
         self.turns.insert(object, turn);
     }
+}
+
+/// Why there are no Jobs in a namespace where the right to make them is missing.
+pub(super) fn without_right(why: &str) -> String {
+    format!("{why}; bind the role {JOBS} to the operator in this namespace")
 }
 
 fn stopped(why: StopReason, deed: &Deed) -> Failure {

@@ -3,7 +3,7 @@
 use crds::providers::image_status::{SentVia, TransferStatus};
 use planning::image::{Deed, Done, FailureClass, OpState, StopReason};
 
-use super::desk::{Desk, Target};
+use super::desk::{Desk, Target, without_right};
 use super::known::{Known, Over, Stage};
 use super::names;
 use crate::executor::ObjectId;
@@ -218,9 +218,12 @@ fn a_job_that_does_not_go_is_waited_for_once_by_each_process() {
 }
 
 #[test]
-fn a_right_that_is_missing_is_asked_for_again() {
+fn a_right_that_is_missing_is_asked_for_again_and_is_not_what_a_quota_lacks() {
     let mut desk = Desk::default();
-    desk.bar("fleet", "nobody may make jobs", seconds(60));
+    desk.bar("full", "exceeded quota: two jobs".to_owned(), seconds(60));
+    let why = desk.barred("full", seconds(10));
+    assert_eq!(why.as_deref(), Some("exceeded quota: two jobs"));
+    desk.bar("fleet", without_right("nobody may make jobs"), seconds(60));
     let why = desk.barred("fleet", seconds(10)).expect("words");
     assert!(why.contains("clusterstack-provider-operator-jobs"), "{why}");
     assert_eq!(desk.barred("other", seconds(10)), None);
