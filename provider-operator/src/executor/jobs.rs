@@ -410,12 +410,12 @@ impl Shared {
     /// Asks the Pods of a Job that is over how it went.
     async fn ask(&self, known: Known, over: Over) {
         let object = &known.plan.object;
-        let held = self.desk().held(object);
+        let before = self.desk().before(object, &known.uid);
         let mut outcome = None;
         for _ in 0..TRIES {
             match self.hands.pods(object).await {
                 Ok(pods) => {
-                    outcome = Some(end(&known, &over, &pods, held.as_deref()));
+                    outcome = Some(end(&known, &over, &pods, &before));
                     break;
                 }
                 Err(error) => {

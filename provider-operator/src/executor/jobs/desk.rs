@@ -9,7 +9,7 @@ use crds::providers::image_status::TransferStatus;
 use planning::image::{Deed, Done, Failure, FailureClass, Form, Op, OpState, StopReason};
 use tokio::task::JoinHandle;
 
-use super::ending::vanished;
+use super::ending::{Before, unsent, vanished};
 use super::known::{Known, Stage};
 use crate::executor::{ObjectId, OpView};
 use crate::worker::{Found, WorkPlan};
@@ -98,6 +98,10 @@ impl Entry {
 
     /// It was stopped, in words.
     fn stopped(&self, why: StopReason) -> Failure {
+        let is_built = matches!(self.deed, Deed::Build { .. }) && self.sends.is_some();
+        if why == StopReason::Stalled && is_built {
+            return unsent("nothing moved while it was sent");
+        }
         let stopped = stopped(why, &self.deed);
         match &self.held {
             Some(held) if why == StopReason::Stalled => Failure {
@@ -409,6 +413,15 @@ impl Desk {
     /// What holds it up, or did when it was ended.
     pub(super) fn held(&self, object: &ObjectId) -> Option<String> {
         self.entries.get(object)?.held.clone()
+    }
+
+    /// What was known of it while it ran.
+    pub(super) fn before(&self, object: &ObjectId, uid: &str) -> Before {
+        let entry = self.entries.get(object).filter(|entry| entry.is(uid));
+        entry.map_or_else(Before::default, |entry| Before {
+            held: entry.held.clone(),
+            sends: entry.sends.is_some(),
+        })
     }
 }
 

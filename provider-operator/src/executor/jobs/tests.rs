@@ -238,6 +238,33 @@ fn a_right_that_is_missing_is_asked_for_again_and_is_not_what_a_quota_lacks() {
 }
 
 #[test]
+fn a_build_whose_image_does_not_move_is_told_as_built() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    let of_build = |stage| {
+        let mut known = known(&object, "one", stage);
+        let id = "image-2".to_owned();
+        known.plan.deed = Deed::Build { id, attempt: 2 };
+        known
+    };
+    let class = |desk: &mut Desk| {
+        desk.stop(&object, StopReason::Stalled, seconds(3));
+        assert!(desk.end_stopped(&object, "one", seconds(4)));
+        match state(desk, &object, None, 5) {
+            Some(OpState::Ended {
+                outcome: Err(failure), ..
+            }) => failure.class,
+            other => panic!("{other:?}"),
+        }
+    };
+    desk.see(&of_build(Stage::Sends), seconds(1));
+    assert_eq!(class(&mut desk), FailureClass::Unavailable);
+    let mut other = Desk::default();
+    other.see(&of_build(Stage::Begins), seconds(1));
+    let why = StopReason::Stalled;
+    assert_eq!(class(&mut other), FailureClass::Stopped { why });
+}
+
+#[test]
 fn what_holds_a_job_up_is_told_while_it_is_so_and_when_it_is_ended_for_it() {
     let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
     desk.see(&known(&object, "one", Stage::Begins), seconds(1));
