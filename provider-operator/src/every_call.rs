@@ -4,6 +4,7 @@
 mod images;
 mod jobs;
 mod orphans;
+mod places;
 #[cfg(feature = "openstack")]
 mod secrets;
 

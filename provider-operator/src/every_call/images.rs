@@ -15,7 +15,10 @@ use tokio::time::{Instant, sleep};
 use super::{IMAGE, begin, disk, files, operated};
 
 /// Longer than any of this takes on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Between two looks.
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
 const FLAGS: [&str; 2] = ["--allow-plain-http", "--allow-source-network=127.0.0.0/8"];
 
@@ -95,7 +98,7 @@ pub(super) async fn until_of(server: &Server, kind: &'static str, is_so: impl Fn
             return image;
         }
         assert!(Instant::now() < end, "not so: {image:#}");
-        sleep(Duration::from_millis(20)).await;
+        sleep(PAUSE).await;
     }
 }
 

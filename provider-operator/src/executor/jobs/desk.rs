@@ -219,6 +219,16 @@ impl Desk {
         })
     }
 
+    /// Whose images are sent, or were about to be when the Job was told to end.
+    pub(super) fn sending(&self) -> Vec<ObjectId> {
+        let is_sending = |entry: &Entry| {
+            let is_under_way = matches!(entry.state, State::Under | State::Asking | State::Stopping { .. });
+            is_under_way && matches!(entry.deed, Deed::Transfer { .. })
+        };
+        let sending = self.entries.iter().filter(|(_, entry)| is_sending(entry));
+        sending.map(|(object, _)| object.clone()).collect()
+    }
+
     /// Nothing begins any more.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
