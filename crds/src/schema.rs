@@ -29,6 +29,12 @@ pub(crate) fn immutable() -> Rule {
     Rule::new("self == oldSelf").message("field is immutable")
 }
 
+/// The rule of the field that says where an image lies.
+pub(crate) fn of_place() -> Rule {
+    Rule::new("self == oldSelf")
+        .message("an image stays where it is; delete the object, and make one for the other place")
+}
+
 /// One of a few words, for a field that need not be there. Through an `Option` the description of the field would give way to that of the type.
 pub(crate) fn choice<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = T::json_schema(generator);

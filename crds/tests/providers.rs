@@ -103,6 +103,22 @@ fn additive_fields_are_optional() {
 }
 
 #[test]
+fn where_an_image_lies_cannot_be_changed() {
+    let rule = json!({
+        "rule": "self == oldSelf",
+        "message": "an image stays where it is; delete the object, and make one for the other place",
+    });
+    holds(
+        "filestorenodeimagereleases",
+        &[("spec.store.x-kubernetes-validations.0", rule.clone())],
+    );
+    let secret = json!({ "rule": "self.kind == 'Secret'" });
+    let plural = "openstacknodeimagereleases";
+    holds(plural, &[("spec.identityRef.x-kubernetes-validations.0", secret)]);
+    holds(plural, &[("spec.identityRef.x-kubernetes-validations.1", rule)]);
+}
+
+#[test]
 fn columns_of_cspo_stay_in_order() {
     let ready = ("Ready", "boolean", ".status.ready");
     let phase = ("Phase", "string", ".status.phase");

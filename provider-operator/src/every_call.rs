@@ -5,6 +5,9 @@ mod images;
 mod jobs;
 mod moved;
 mod orphans;
+mod places;
+#[cfg(feature = "openstack")]
+mod secrets;
 
 use std::fs;
 use std::path::Path;
@@ -42,13 +45,25 @@ pub(crate) const SECOND: &str = "docker-harbor-1-34-v2";
 pub(crate) const FIRST: &str = "docker-harbor-1-34-v1";
 
 /// What is served.
-static KINDS: [Served; 11] = [
+static KINDS: [Served; 13] = [
     Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
     Served::namespaced("", "v1", "Secret", "secrets"),
     Served::namespaced("events.k8s.io", "v1", "Event", "events"),
     Served::namespaced(OURS, "v1alpha1", "ClusterStackRelease", "clusterstackreleases"),
     Served::namespaced(PROVIDERS, "v1alpha1", RELEASE, "filestoreclusterstackreleases"),
     Served::namespaced(PROVIDERS, "v1alpha1", IMAGE, "filestorenodeimagereleases"),
+    Served::namespaced(
+        PROVIDERS,
+        "v1alpha1",
+        "OpenStackClusterStackRelease",
+        "openstackclusterstackreleases",
+    ),
+    Served::namespaced(
+        PROVIDERS,
+        "v1alpha1",
+        "OpenStackNodeImageRelease",
+        "openstacknodeimagereleases",
+    ),
     Served::namespaced("batch", "v1", "Job", "jobs"),
     Served::namespaced("", "v1", "Pod", "pods"),
     Served::namespaced("", "v1", "ServiceAccount", "serviceaccounts"),

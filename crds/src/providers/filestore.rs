@@ -12,6 +12,7 @@ use super::{
     kinds::{image_kind, release_kind, template_kind},
 };
 use crate::release_files::{NodeImageError, NodeImages, filestore_images};
+use crate::schema::of_place;
 
 /// A label of DNS: what a store may be called.
 const STORE: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
@@ -61,9 +62,13 @@ image_kind! {
     doc = "FileStoreNodeImageRelease is one node image in a directory. Releases that need the same image share it.",
     /// One image, and the store that it comes into.
     pub struct FileStoreNodeImageReleaseSpec {
-        /// The store, by the name that the operator was given for its directory.
+        /// The store, by the name that the operator was given for its directory. Cannot be changed.
         #[serde(default = "default_store")]
-        #[schemars(length(min = 1, max = 63), regex(pattern = STORE))]
+        #[schemars(
+            length(min = 1, max = 63),
+            regex(pattern = STORE),
+            extend("x-kubernetes-validations" = [of_place()])
+        )]
         pub store: String,
         /// The image.
         pub image: FileStoreImage,

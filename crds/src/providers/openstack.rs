@@ -13,13 +13,12 @@ use super::{
     kinds::{image_kind, release_kind, template_kind},
 };
 use crate::release_files::{NodeImageError, NodeImages, openstack_images};
+use crate::schema::of_place;
 
 /// The Secret with the credentials, as Cluster API's provider for OpenStack names it in v1alpha7.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    Rule::new("self.kind == 'Secret'").message("only a Secret of this namespace can be used").field_path(".kind"),
-]))]
+#[schemars(extend("x-kubernetes-validations" = [of_secret()]))]
 pub struct IdentityReference {
     /// Kind of the object; only Secret.
     #[schemars(length(min = 1, max = 63))]
@@ -27,6 +26,12 @@ pub struct IdentityReference {
     /// Name of a Secret of the same namespace, with the key `clouds.yaml`, and if need be `cloudName` (else `openstack`) and `cacert`.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
+}
+
+fn of_secret() -> Rule {
+    Rule::new("self.kind == 'Secret'")
+        .message("only a Secret of this namespace can be used")
+        .field_path(".kind")
 }
 
 impl Default for IdentityReference {
@@ -71,7 +76,8 @@ image_kind! {
     /// One image, and the cloud that it comes into.
     #[derive(Default)]
     pub struct OpenStackNodeImageReleaseSpec {
-        /// The Secret with the credentials of the cloud.
+        /// The Secret with the credentials of the cloud. Cannot be changed.
+        #[schemars(extend("x-kubernetes-validations" = [of_secret(), of_place()]))]
         pub identity_ref: IdentityReference,
         /// The image.
         pub image: OpenStackImage,

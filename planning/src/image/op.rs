@@ -199,7 +199,7 @@ pub enum Done {
         /// Its id.
         id: String,
     },
-    /// The id is a stranger's, or was used before: this attempt can have no record.
+    /// The id is a stranger's, or was used before: this attempt can have no record. Or it can have no Job, because an earlier one does not go.
     Taken,
     /// All bytes were sent, and the cloud has them.
     Sent,

@@ -69,9 +69,13 @@ fn is_refused(failure: &Failure) -> bool {
 
 fn burned(deed: &Deed, kept: &Kept) -> Settlement {
     match deed {
-        Deed::Create { attempt, .. } if *attempt >= kept.attempt => Settlement::Burned {
-            attempt: attempt.saturating_add(1),
-        },
+        Deed::Create { attempt, .. } | Deed::Transfer { attempt, .. } | Deed::Build { attempt, .. }
+            if *attempt >= kept.attempt =>
+        {
+            Settlement::Burned {
+                attempt: attempt.saturating_add(1),
+            }
+        }
         _ => Settlement::Nothing,
     }
 }

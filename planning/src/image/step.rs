@@ -108,7 +108,7 @@ pub enum Settlement {
     Retry(Retry),
     /// It is not tried again by itself.
     Halt(Halted),
-    /// The attempt's id cannot be had.
+    /// The attempt's id, or the name of its Job, cannot be had.
     Burned {
         /// The next attempt.
         attempt: u32,

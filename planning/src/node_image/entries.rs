@@ -141,6 +141,13 @@ pub fn normal_spec(provider: Provider, spec: &Value) -> Option<NormalSpec> {
     }
 }
 
+/// Whether an image of the one spec lies where that of the other is to, be it a cloud or a store: what is there does not move. A spec that cannot be read
+/// says nothing of it.
+pub(super) fn is_in_place(found: &Value, wanted: &Value) -> bool {
+    let mut fields = ["identityRef", "store"].iter();
+    fields.all(|field| found[*field].is_null() || found[*field] == wanted[*field])
+}
+
 fn of_image<Release: ProviderRelease>(spec: &Value) -> Option<NormalSpec> {
     let image = Release::Image::deserialize(spec).ok()?;
     normal(&image).ok()

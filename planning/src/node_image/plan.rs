@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::action::ReleaseAction;
-use super::entries::ImageEntry;
+use super::entries::{ImageEntry, is_in_place};
 use super::observed::{Files, ImageView, ReleaseObserved, version_of};
 use super::status::status;
 use super::summary::{Refused, Row, RowState};
@@ -263,6 +263,11 @@ fn fate<'a>(
         spec: spec.clone(),
     };
     let leads = leads(observed, view);
+    if leads && !is_shared(observed, view) && !is_in_place(&view.spec, &entry.spec) {
+        // It goes where it is, and is made anew elsewhere.
+        return (RowState::Leaving, let_go(observed, &entry.name, view));
+    }
+    let leads = leads && is_in_place(&view.spec, &entry.spec);
     let action = (view.spec != entry.spec && leads).then(|| update(&entry.spec));
     let state = if is_same {
         RowState::Image { view }

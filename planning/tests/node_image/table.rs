@@ -13,7 +13,7 @@ use planning::node_image::{
 };
 use planning::outage::Outage;
 use planning::stack::ActionFailure;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) const NAME: &str = "openstack-ferrol-1-27-v4";
 
@@ -219,6 +219,38 @@ fn the_spec_follows_the_file_where_nobody_else_is_concerned() {
     };
     assert_eq!(plan.actions, [update]);
     assert!(!plan.status.ready);
+}
+
+#[test]
+fn an_image_that_is_to_lie_elsewhere_goes_and_is_made_anew_unless_others_need_it() {
+    let place = |store: &str| json!({"content": store, "store": store});
+    let planned = |found: Value, owned_by: &[&str]| {
+        let image = ImageEntry {
+            spec: place("new"),
+            ..entry("a", "new")
+        };
+        let there = ImageView {
+            spec: found,
+            ..view("old", owned_by)
+        };
+        planned(&ReleaseObserved {
+            objects: [("a".to_owned(), there)].into(),
+            ..observed(vec![image])
+        })
+    };
+    let delete = ReleaseAction::DeleteImage {
+        name: name("a"),
+        uid: name("uid"),
+        version: name("7"),
+    };
+    let plan = planned(place("old"), &[NAME]);
+    assert_eq!((plan.actions, plan.status.ready), (vec![delete], false));
+    let plan = planned(place("old"), &[NAME, "openstack-ferrol-1-27-v3"]);
+    assert_eq!(plan.actions, []);
+    fails(&plan, Severity::Error, "NodeImageDiffers");
+    // What cannot be read is put right where it is.
+    let plan = planned(Value::Null, &[NAME]);
+    assert!(matches!(plan.actions.as_slice(), [ReleaseAction::UpdateImage { .. }]));
 }
 
 #[test]

@@ -27,11 +27,11 @@ pub(crate) struct CloudArgs {
     #[arg(long, default_value = "", value_name = "NAME")]
     pub(crate) installation: String,
 
-    /// How many images are sent to one cloud at once.
+    /// How many images are sent to one cloud at once by the operator itself, and as many again by Jobs. Jobs that build are not counted.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) max_transfers: u16,
 
-    /// How many images are sent at once to all clouds together.
+    /// How many images are sent at once to all clouds together by the operator itself, and as many again by Jobs.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) max_transfers_total: u16,
 

@@ -15,18 +15,21 @@ use tokio::time::{Instant, sleep};
 use super::{IMAGE, begin, disk, files, operated};
 
 /// Longer than any of this takes on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Between two looks.
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
 const FLAGS: [&str; 2] = ["--allow-plain-http", "--allow-source-network=127.0.0.0/8"];
 
 /// A web server with one file, which may be taken away.
-struct Web {
-    url: String,
+pub(super) struct Web {
+    pub(super) url: String,
     file: Arc<Mutex<Option<Vec<u8>>>>,
 }
 
 impl Web {
-    fn with(file: Vec<u8>) -> Self {
+    pub(super) fn with(file: Vec<u8>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
         let url = format!("http://{}/disk.raw", listener.local_addr().expect("an address"));
         let file = Arc::new(Mutex::new(Some(file)));
@@ -78,20 +81,24 @@ fn image(url: &str, more: &[(&str, Value)]) -> Value {
     image
 }
 
-fn real() -> Runtime {
+pub(super) fn real() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// The object, when its status is so.
 async fn until(server: &Server, is_so: impl Fn(&Value) -> bool) -> Value {
+    until_of(server, IMAGE, is_so).await
+}
+
+/// The object of this kind, when its status is so.
+pub(super) async fn until_of(server: &Server, kind: &'static str, is_so: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + PATIENCE;
     loop {
-        let image = server.find(IMAGE, "ubuntu");
+        let image = server.find(kind, "ubuntu");
         if is_so(&image) {
             return image;
         }
         assert!(Instant::now() < end, "not so: {image:#}");
-        sleep(Duration::from_millis(20)).await;
+        sleep(PAUSE).await;
     }
 }
 

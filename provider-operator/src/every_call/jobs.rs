@@ -382,6 +382,47 @@ fn a_job_of_the_name_that_is_somebody_elses_is_left_alone() {
     });
 }
 
+/// A Job of the image that somebody has deleted, and that does not go: its node does not answer.
+async fn on_a_dead_node(server: &Server, store: &Path) -> String {
+    server.apply(&image());
+    node(server, store, Builds::Never, PAUSE * 30).await;
+    let name = server.find(IMAGE, "ubuntu")["status"]["execution"]["job"].clone();
+    let name = name.as_str().expect("a name").to_owned();
+    let held = json!({ "metadata": { "finalizers": ["foregroundDeletion"] } });
+    server.merge("Job", &name, &held);
+    server.delete("Job", &name);
+    name
+}
+
+#[test]
+fn a_job_on_a_node_that_does_not_answer_holds_up_the_image_no_longer_than_another_attempt() {
+    let (server, store) = (begin(None), TempDir::new().expect("a folder"));
+    operated(&paused(), &server, store.path(), &FLAGS, async || {
+        let name = on_a_dead_node(&server, store.path()).await;
+        node(&server, store.path(), Builds::Well, LONG).await;
+        assert!(!server.find("Job", &name).is_null(), "it is still there");
+        let status = server.find(IMAGE, "ubuntu")["status"].clone();
+        assert_eq!(
+            (&status["ready"], &status["attempt"]),
+            (&json!(true), &json!(2)),
+            "{status:#}"
+        );
+    });
+}
+
+#[test]
+fn a_job_on_a_node_that_does_not_answer_does_not_hold_up_the_end_of_its_object() {
+    let (server, store) = (begin(None), TempDir::new().expect("a folder"));
+    operated(&paused(), &server, store.path(), &FLAGS, async || {
+        let name = on_a_dead_node(&server, store.path()).await;
+        server.delete(IMAGE, "ubuntu");
+        sleep(LONG).await;
+        assert!(!server.find("Job", &name).is_null(), "it is still there");
+        assert!(server.find(IMAGE, "ubuntu").is_null());
+        assert!(files(store.path()).is_empty());
+    });
+}
+
 #[test]
 fn a_failure_that_the_program_tells_is_told_in_its_words() {
     let (server, store) = (begin(None), TempDir::new().expect("a folder"));

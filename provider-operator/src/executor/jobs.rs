@@ -5,10 +5,12 @@ mod access;
 mod beginning;
 mod desk;
 mod ending;
+mod following;
 mod hands;
 mod known;
 mod names;
 mod quantity;
+mod queue;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -25,7 +27,7 @@ use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
-use kube::api::{Api, PropagationPolicy};
+use kube::api::Api;
 use kube::runtime::watcher::{self, Event};
 use operator_kit::failure::{chain, words_of_watch};
 use operator_kit::telemetry::Readiness;
@@ -36,16 +38,15 @@ use tokio::time;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::beginning::held_up;
-use self::desk::{Desk, Target};
-use self::ending::{end, vanished};
+use self::desk::{Desk, without_right};
 use self::hands::{Hands, Refusal};
-use self::known::{Known, Over, Stage, provider_of};
+use self::known::{Known, provider_of};
 pub(crate) use self::names::{job as job_name, logs};
 use self::quantity::bytes;
+use self::queue::Queue;
 use self::template::{Asked, job};
 pub(crate) use self::template::{JobOptions, JobVolume};
-use super::{Executor, ObjectId, OpView, Order, Steady, Wake};
+use super::{Bounds, Executor, ObjectId, OpView, Order, Steady, Wake};
 use crate::worker::WorkPlan;
 use crate::worker::document::{Document, SumsOfDocument, Surroundings};
 use crate::worker::exit;
@@ -92,11 +93,20 @@ struct Shared {
     sent: Sent,
     tasks: TaskTracker,
     desk: Mutex<Desk>,
+    /// Who waits for a place. Taken before the desk, where both are.
+    queue: Mutex<Queue>,
 }
 
 impl Jobs {
-    /// Knows of none yet: [`Jobs::follow`] has to run.
-    pub(crate) fn new(client: Client, options: JobOptions, steady: Steady, wake: Wake, sent: Sent) -> Self {
+    /// Knows of none yet: [`Jobs::follow`] has to run. Of `bounds` those of transfers count, for Jobs apart from what this process sends itself.
+    pub(crate) fn new(
+        client: Client,
+        options: JobOptions,
+        bounds: Bounds,
+        steady: Steady,
+        wake: Wake,
+        sent: Sent,
+    ) -> Self {
         Self(Arc::new(Shared {
             hands: Hands(client),
             options,
@@ -105,6 +115,7 @@ impl Jobs {
             sent,
             tasks: TaskTracker::new(),
             desk: Mutex::new(Desk::default()),
+            queue: Mutex::new(Queue::new(bounds)),
         }))
     }
 
@@ -158,21 +169,26 @@ impl Jobs {
 
 impl Executor for Jobs {
     fn begin(&self, order: Order) {
-        let now = self.0.steady.now();
-        let plan = order.plan.clone();
-        if self.0.desk().begin(&plan, now) {
-            let shared = Arc::clone(&self.0);
-            self.0.one_by_one(&plan.object, async move { shared.make(order).await });
+        if !matches!(order.plan.deed, Deed::Transfer { .. }) {
+            self.0.start(order);
+        } else if self.look(&order.plan.object).is_none() {
+            self.0.queue().join(order, self.0.steady.now());
+            self.0.dispatch();
         }
     }
 
     fn look(&self, object: &ObjectId) -> Option<OpView> {
         let sent = (self.0.sent)(object);
         let now = self.0.steady.now();
-        self.0.desk().view(object, sent.as_ref(), now)
+        let seen = self.0.desk().view(object, sent.as_ref(), now);
+        seen.or_else(|| self.0.queue().view(object))
     }
 
     fn stop(&self, object: &ObjectId, why: StopReason) {
+        let waited = self.0.queue().leave(object);
+        if let Some(plan) = waited {
+            return self.0.never_begun(&plan, why);
+        }
         let now = self.0.steady.now();
         let target = self.0.desk().stop(object, why, now);
         if let Some(target) = target {
@@ -197,6 +213,10 @@ impl Executor for Jobs {
     fn drain(&self, patience: Duration) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.0.desk().close();
+            let waited = self.0.queue().close();
+            for plan in &waited {
+                self.0.never_begun(plan, StopReason::Draining);
+            }
             self.0.tasks.close();
             // What is under way is a few calls; what it did not come to, the next process finds.
             let _ = time::timeout(patience, self.0.tasks.wait()).await;
@@ -229,6 +249,50 @@ impl Shared {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the Job made.
+    fn start(self: &Arc<Self>, order: Order) {
+        let plan = order.plan.clone();
+        if self.desk().begin(&plan, self.steady.now()) {
+            let shared = Arc::clone(self);
+            self.one_by_one(&plan.object, async move { shared.make(order).await });
+        }
+    }
+
+    /// Has the Jobs made whose turn it is.
+    fn dispatch(self: &Arc<Self>) {
+        let mut begun = Vec::new();
+        let mut queue = self.queue();
+        loop {
+            let sending = self.desk().sending();
+            queue.align(&sending);
+            let Some(order) = queue.next(self.steady.now()) else {
+                break;
+            };
+            begun.push(order.plan.object.clone());
+            self.start(order);
+        }
+        drop(queue);
+        for object in &begun {
+            (self.wake)(object);
+        }
+    }
+
+    /// Somebody who waited waits no longer, and the driver is to take note of it.
+    fn never_begun(&self, plan: &WorkPlan, why: StopReason) {
+        let (now, object) = (self.steady.now(), &plan.object);
+        let mut desk = self.desk();
+        desk.begin(plan, now);
+        desk.stop(object, why, now);
+        let class = FailureClass::Stopped { why };
+        desk.fail(object, Err(Failure::new(class, "it was stopped")), now);
+        drop(desk);
+        (self.wake)(object);
+    }
+
     /// Runs what is done about one object in the order in which it was asked for.
     fn one_by_one(&self, object: &ObjectId, work: impl Future<Output = ()> + Send + 'static) {
         let mut desk = self.desk();
@@ -259,11 +323,17 @@ impl Shared {
                 target
             }
             Err(refusal) => {
-                if let Refusal::Barred(words) = &refusal {
-                    self.desk().bar(&object.namespace, words, now + BARRED);
+                let why = match &refusal {
+                    Refusal::Forbidden(words) => Some(without_right(words)),
+                    Refusal::Barred(words) => Some(words.clone()),
+                    _ => None,
+                };
+                if let Some(why) = why {
+                    self.desk().bar(&object.namespace, why, now + BARRED);
                 }
                 tracing::debug!(%object, error = %refusal, "no Job was made");
                 self.desk().fail(object, refused(&plan.deed, &refusal), now);
+                self.dispatch();
                 None
             }
         };
@@ -305,126 +375,6 @@ impl Shared {
         };
         job(&asked, &self.options).map_err(|error| chain(&error))
     }
-
-    /// Ends a Job, and waits until it is gone.
-    async fn remove(&self, object: &ObjectId, target: &Target) {
-        let end = self.steady.now() + GONE;
-        let mut is_told = false;
-        while self.steady.now() < end && self.desk().is_stopping(object, &target.uid) {
-            let asked = if is_told {
-                let there = self.hands.is_there(object, &target.name, &target.uid).await;
-                there.map(|is_there| !is_there)
-            } else {
-                let foreground = PropagationPolicy::Foreground;
-                self.hands.delete(object, &target.name, &target.uid, foreground).await
-            };
-            match asked {
-                Ok(true) => break,
-                Ok(false) => is_told = true,
-                Err(error) => tracing::debug!(%object, error = chain(&error), "unable to end a Job; it is tried again"),
-            }
-            time::sleep(PAUSE).await;
-        }
-        if self.desk().end_stopped(object, &target.uid, self.steady.now()) {
-            (self.wake)(object);
-        }
-    }
-
-    /// The end of a Job is in the status of its object.
-    async fn settle(&self, object: &ObjectId, stays: Option<Target>) {
-        if let Some(Target { name, uid }) = stays {
-            for _ in 0..TRIES {
-                match self.hands.note(object, &name, &uid).await {
-                    Ok(()) => break,
-                    Err(error) => {
-                        tracing::debug!(%object, error = chain(&error), "unable to note the end of a Job; it is tried again");
-                        time::sleep(PAUSE).await;
-                    }
-                }
-            }
-        }
-        self.hands.disallow(object).await;
-    }
-
-    /// What the watch shows of a Job.
-    fn see(self: &Arc<Self>, known: Known) {
-        let now = self.steady.now();
-        let object = known.plan.object.clone();
-        let (news, asks) = self.desk().see(&known, now);
-        if news {
-            (self.wake)(&object);
-        }
-        if known.stage == Stage::Begins {
-            self.look_after(&object, known.uid.clone());
-        }
-        if let (true, Stage::Over(over)) = (asks, known.stage.clone()) {
-            let shared = Arc::clone(self);
-            self.one_by_one(&object, async move { shared.ask(known, over).await });
-        }
-    }
-
-    /// Looks from time to time why this Job does not begin, as nobody else tells what its Pods wait for. Ends with the beginning, and with this process.
-    fn look_after(self: &Arc<Self>, object: &ObjectId, uid: String) {
-        if !self.desk().look_after(object, &uid) {
-            return;
-        }
-        let (shared, object) = (Arc::clone(self), object.clone());
-        tokio::spawn(async move {
-            let mut pause = FIRST_LOOK;
-            loop {
-                time::sleep(pause).await;
-                if !shared.desk().begins(&object, &uid) {
-                    return;
-                }
-                match shared.hands.pods(&object).await {
-                    Ok(pods) => {
-                        let held = held_up(&object, &uid, &pods);
-                        let is_news = shared.desk().hold(&object, &uid, held);
-                        if is_news {
-                            (shared.wake)(&object);
-                        }
-                    }
-                    Err(error) => {
-                        tracing::debug!(%object, error = chain(&error), "unable to see why a Job does not begin; it is tried again");
-                    }
-                }
-                pause = LOOKS.min(pause * 2);
-            }
-        });
-    }
-
-    /// Asks the Pods of a Job that is over how it went.
-    async fn ask(&self, known: Known, over: Over) {
-        let object = &known.plan.object;
-        let held = self.desk().held(object);
-        let mut outcome = None;
-        for _ in 0..TRIES {
-            match self.hands.pods(object).await {
-                Ok(pods) => {
-                    outcome = Some(end(&known, &over, &pods, held.as_deref()));
-                    break;
-                }
-                Err(error) => {
-                    tracing::debug!(%object, error = chain(&error), "unable to read how a Job ended; it is tried again");
-                    time::sleep(PAUSE).await;
-                }
-            }
-        }
-        let outcome = outcome.unwrap_or_else(|| Err(vanished("nobody could be asked how the Job ended")));
-        self.desk().over(object, &known.uid, outcome, self.steady.now());
-        (self.wake)(object);
-    }
-
-    /// Jobs with these identities are not there any more.
-    fn gone(&self, uids: &[String]) {
-        let now = self.steady.now();
-        for uid in uids {
-            let object = self.desk().gone(uid, now);
-            if let Some(object) = object {
-                (self.wake)(&object);
-            }
-        }
-    }
 }
 
 /// Whether the right to follow Jobs is missing.
@@ -446,8 +396,10 @@ fn refused(deed: &Deed, refusal: &Refusal) -> Result<Done, Failure> {
             why: StopReason::Changed,
         },
         // The next decision knows that Jobs cannot be had.
-        (Refusal::Barred(_), _) => FailureClass::JobVanished,
-        (Refusal::Strange { .. } | Refusal::Lingers(_), _) => FailureClass::State,
+        (Refusal::Forbidden(_) | Refusal::Barred(_), _) => FailureClass::JobVanished,
+        // Its name is free when its node answers again, if ever: another attempt has another one.
+        (Refusal::Lingers(_), _) => return Ok(Done::Taken),
+        (Refusal::Strange { .. }, _) => FailureClass::State,
         (Refusal::Failed(_), _) => FailureClass::Unknown,
     };
     Err(Failure::new(class, refusal.to_string()))

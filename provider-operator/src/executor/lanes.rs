@@ -79,6 +79,11 @@ impl Lanes {
         self.short.next().or_else(|| self.long.next())
     }
 
+    /// Somebody has a turn already, who never stood in line, and has it until [`Lanes::done`]: also where there is no place for him.
+    pub(super) fn occupy(&mut self, ticket: &Ticket) {
+        self.lane(ticket.is_long).occupy(&ticket.cloud);
+    }
+
     /// A turn is over.
     pub(super) fn done(&mut self, ticket: &Ticket) {
         self.lane(ticket.is_long).done(&ticket.cloud);
@@ -108,9 +113,13 @@ impl Lane {
         let (running, of_cloud) = (&self.running, self.of_cloud);
         let has_room = |ticket: &Ticket| running.get(&ticket.cloud).is_none_or(|count| *count < of_cloud);
         let ticket = self.line.take(has_room)?;
-        *self.running.entry(ticket.cloud.clone()).or_default() += 1;
-        self.total += 1;
+        self.occupy(&ticket.cloud);
         Some(ticket)
+    }
+
+    fn occupy(&mut self, cloud: &CloudName) {
+        *self.running.entry(cloud.clone()).or_default() += 1;
+        self.total += 1;
     }
 
     fn done(&mut self, cloud: &CloudName) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crds::manifests::ProviderOperatorRole;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use provider_plugin::Identity;
@@ -13,6 +14,9 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::kinds::{ImageWish, Kind};
+
+/// The role that is named where it is missing.
+const SECRETS: &str = ProviderOperatorRole::Secrets.name();
 
 /// Which of the clouds in a Secret is meant, where it does not say itself: as Cluster API's provider for OpenStack has it.
 const USUAL_CLOUD: &str = "openstack";
@@ -56,6 +60,17 @@ pub(crate) enum SecretError {
         #[source]
         source: Box<kube::Error>,
     },
+    /// A right is missing, which somebody has to give.
+    #[error("the operator may not read the Secret {namespace}/{name}; give it the role {SECRETS} in this namespace")]
+    Forbidden {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// In the words of the API server.
+        #[source]
+        source: Box<kube::Error>,
+    },
     /// It is made for something else.
     #[error(
         "the Secret {namespace}/{name} is of type {type_}, and so for others; make one without a type for the credentials, and name that"
@@ -88,11 +103,7 @@ impl Secrets {
             return Ok(Some(seen));
         }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-        let read = api.get_opt(name).await.map_err(|source| SecretError::Read {
-            namespace: place.0.clone(),
-            name: place.1.clone(),
-            source: Box::new(source),
-        })?;
+        let read = api.get_opt(name).await.map_err(|source| unread(&place, source))?;
         let seen = read.map(|secret| Arc::new(Seen::of(secret)));
         let mut remembered = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         match &seen {
@@ -159,6 +170,23 @@ impl Secrets {
         // Nothing of a Secret is kept longer than it is of use.
         remembered.retain(|_, (at, _)| at.elapsed() < HOLDS);
         remembered.get(place).map(|(_, seen)| Arc::clone(seen))
+    }
+}
+
+fn unread((namespace, name): &Place, source: kube::Error) -> SecretError {
+    let is_forbidden = matches!(&source, kube::Error::Api(status) if status.code == 403);
+    let (namespace, name, source) = (namespace.clone(), name.clone(), Box::new(source));
+    if is_forbidden {
+        return SecretError::Forbidden {
+            namespace,
+            name,
+            source,
+        };
+    }
+    SecretError::Read {
+        namespace,
+        name,
+        source,
     }
 }
 

@@ -1,5 +1,5 @@
-//! What this process remembers of one image object: what it has seen in the cloud and at the source, and whether that still says anything. Nothing of it
-//! survives a restart, and nothing has to. Decides nothing.
+//! What this process remembers of one image object: what it has seen in the cloud and at the source, and whether that still says anything, and how it came
+//! to the cloud last. Nothing of it survives a restart, and nothing has to. Decides nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +12,7 @@ use planning::image::{
 
 use super::seen::Motions;
 use crate::executor::ObjectId;
+use crate::identity::Connection;
 use crate::worker::Found;
 
 /// What is asked for. What was seen for something else may be otherwise now.
@@ -41,8 +42,12 @@ pub(super) struct ImageMemory {
     pub(super) source: Sight<Source>,
     pub(super) abilities: Option<Abilities>,
     pub(super) amended: Option<Amended>,
+    /// The last way to the cloud that there was.
+    pub(super) connection: Option<Arc<Connection>>,
     /// How often in a row its status could not be written.
     pub(super) refusals: u32,
+    /// Whether there was no way to the cloud when it was to be looked at.
+    is_shut: bool,
     motions: Motions,
     basis: Basis,
     begun: Option<Begun>,
@@ -55,7 +60,9 @@ impl Default for ImageMemory {
             source: Sight::Unseen,
             abilities: None,
             amended: None,
+            connection: None,
             refusals: 0,
+            is_shut: false,
             motions: Motions::default(),
             basis: Basis::default(),
             begun: None,
@@ -147,6 +154,14 @@ impl ImageMemory {
         true
     }
 
+    /// There is a way to the cloud. Where there was none, the cloud itself has not failed at anything.
+    pub(super) fn opened(&mut self, connection: &Arc<Connection>) {
+        if std::mem::take(&mut self.is_shut) {
+            self.cloud = Sight::Unseen;
+        }
+        self.connection = Some(Arc::clone(connection));
+    }
+
     fn looked(&mut self, begun: &Begun, is_current: bool, failure: Option<&Failure>, found: &Found, now: Duration) {
         self.cloud = match (failure, &found.observed) {
             (None, Some(observed)) => {
@@ -167,6 +182,7 @@ impl ImageMemory {
     /// The cloud cannot even be asked.
     pub(super) fn refuse(&mut self, failure: &Failure, now: Duration) {
         self.cloud = failed(&self.cloud, failure, now);
+        self.is_shut = true;
     }
 }
 

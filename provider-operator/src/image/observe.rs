@@ -79,7 +79,14 @@ pub(super) async fn observe(
     memory: &Mutex<ImageMemory>,
 ) -> Case {
     let wish = served.kind.wish(&object);
-    let cloud = cloud(context, served.kind, id, wish.as_ref().ok(), memory).await;
+    let mut cloud = cloud(context, served.kind, id, wish.as_ref().ok(), memory).await;
+    // Where nobody can read what is wanted, nothing can be asked of a cloud.
+    if object.metadata.deletion_timestamp.is_some() && wish.is_ok() {
+        cloud = cloud.or_as_before(lock(memory).connection.clone());
+    }
+    if let Ok(connection) = &cloud.connection {
+        lock(memory).opened(connection);
+    }
     let view = context.executor.look(id);
     let object = after_transfer(context, served, object, view.as_ref()).await;
     let status: NodeImageStatus = status_of(&object);
@@ -189,7 +196,7 @@ async fn cloud(
         Ok(Some(identity)) => identity,
         Ok(None) => return Cloud::missing(),
         Err(ref error @ SecretError::OfAType { ref version, .. }) => return Cloud::of_others(version, chain(error)),
-        Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), chain(&error)),
+        Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), &error),
     };
     let version = Some(identity.version.clone());
     let connection = context.connections.get(id.provider, identity);
@@ -230,11 +237,29 @@ impl Cloud {
     }
 
     /// Whether the Secret is there is not known; what was known of it before counts.
-    fn unknown(version: Option<String>, words: String) -> Self {
+    fn unknown(version: Option<String>, error: &SecretError) -> Self {
+        let failure = match error {
+            // The words say what to do, and the API server's would come behind.
+            SecretError::Forbidden { .. } => Failure::new(FailureClass::Permission, error.to_string()),
+            error => Failure::new(FailureClass::Unavailable, chain(error)),
+        };
         Self {
             version: Some(version.unwrap_or_else(|| "unread".to_owned())),
-            connection: Err(Failure::new(FailureClass::Unavailable, words)),
+            connection: Err(failure),
             needs_secret: true,
+        }
+    }
+
+    /// An object that goes takes its image along also where the Secret, or the right to read it, went before: with a namespace all of it goes in no
+    /// order.
+    fn or_as_before(self, before: Option<Arc<Connection>>) -> Self {
+        match before.filter(|_| self.connection.is_err()) {
+            Some(before) => Self {
+                version: Some(before.identity().1.to_owned()),
+                connection: Ok(before),
+                needs_secret: self.needs_secret,
+            },
+            None => self,
         }
     }
 }

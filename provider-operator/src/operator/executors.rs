@@ -30,7 +30,10 @@ pub(super) fn executors(
     let (download, clouds) = (&args.download, &args.clouds.allow_cloud_network);
     let network = NetworkOfDocument::new(download.allow_plain_http, &download.allow_source_network, clouds);
     let options = args.jobs.options(network).map_err(anyhow::Error::msg)?;
-    let jobs = options.map(|options| Jobs::new(client.clone(), options, steady, wakes_images(served), sent(served)));
+    let jobs = options.map(|options| {
+        let wakes = wakes_images(served);
+        Jobs::new(client.clone(), options, bounds, steady, wakes, sent(served))
+    });
     Ok(Executors {
         in_process: InProcess::new(bounds, steady, ledgers, wakes_images(served)),
         jobs,

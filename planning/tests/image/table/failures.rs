@@ -261,6 +261,19 @@ fn a_taken_id_burns_its_attempt() {
 }
 
 #[test]
+fn an_attempt_whose_earlier_job_does_not_go_is_burned() {
+    let build = Deed::Build {
+        id: "wanted-2".to_owned(),
+        attempt: 2,
+    };
+    for deed in [transfer(2), build] {
+        let burned = Settlement::Burned { attempt: 3 };
+        assert_eq!(outcome(deed.clone(), Ok(Done::Taken), None), burned, "{deed:?}");
+    }
+    assert_eq!(outcome(transfer(1), Ok(Done::Taken), None), Settlement::Nothing);
+}
+
+#[test]
 fn what_ended_for_another_content_or_a_deleted_object_says_nothing() {
     let mut op = ended(transfer(2), Err(failure(FailureClass::Invalid)));
     let deleted = input().changed(|input| {

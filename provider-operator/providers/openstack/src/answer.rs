@@ -11,6 +11,8 @@ use serde_json::Value;
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 /// By which the cloud's operators find the request.
 const REQUEST_ID: [&str; 2] = ["x-openstack-request-id", "x-compute-request-id"];
+/// Behind the words of a bound that is not named.
+const WITHOUT_A_NAME: &str = "; ask its operator which bound it is, as the answer names none of the project's";
 /// Longest id of a request that is told.
 const LONGEST_ID: usize = 80;
 
@@ -29,6 +31,9 @@ pub(crate) fn of_words(operation: &'static str, status: StatusCode, headers: &He
     } else {
         words
     };
+    // Something before the cloud may take no long bodies, and that is no bound of the project.
+    let is_nameless = class == ErrorClass::Quota && quota.is_none() && !words.contains("quota");
+    let advice = if is_nameless { WITHOUT_A_NAME } else { "" };
     CloudError {
         request_id: request_id(headers),
         retry_after,
@@ -36,7 +41,7 @@ pub(crate) fn of_words(operation: &'static str, status: StatusCode, headers: &He
         ..CloudError::new(
             class,
             operation,
-            format!("the cloud answered {}: {told}", status.as_u16()),
+            format!("the cloud answered {}: {told}{advice}", status.as_u16()),
         )
     }
 }
@@ -56,7 +61,8 @@ fn class(status: StatusCode, words: &str, is_told_to_wait: bool, quota: Option<&
         413 if words.contains("number of allowed image") || words.contains("larger than") => ErrorClass::Invalid,
         413 => ErrorClass::Quota,
         429 => ErrorClass::Throttled,
-        300..=499 => ErrorClass::Invalid,
+        400 | 411 | 415 | 422 => ErrorClass::Invalid,
+        // Of others no cloud says that it understood what was asked: something before it may answer so, and not for ever.
         _ => ErrorClass::Unavailable,
     }
 }

@@ -25,6 +25,7 @@ use provider_plugin::{
     Addresses, CloudError, CloudName, ErrorClass, Identity, ImageSpec, ImageStore, Provider, Requests,
 };
 use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
 pub use self::{addresses::CloudAddresses, store::OpenStackStore};
 use self::{
@@ -69,11 +70,17 @@ impl Provider for OpenStack {
     }
 
     fn cloud_of(&self, identity: &Identity) -> Result<CloudName, CloudError> {
-        let url = cloud(identity)?.auth_url;
-        let host = url.host_str().unwrap_or_default();
-        Ok(CloudName(match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
+        let cloud = cloud(identity)?;
+        let name = place(&cloud.auth_url);
+        // What answers at an address that somebody chose himself speaks for those who have chosen it, and for nobody else's cloud.
+        let images = cloud
+            .image_endpoint
+            .as_ref()
+            .map(place)
+            .filter(|images| *images != name);
+        Ok(CloudName(match images {
+            Some(images) => format!("{name} with images at {images}"),
+            None => name,
         }))
     }
 
@@ -83,6 +90,15 @@ impl Provider for OpenStack {
 
     fn check(&self, image: &ImageSpec) -> Result<(), CloudError> {
         Options::read(image).map(drop)
+    }
+}
+
+/// The host, and the port where it is no usual one.
+fn place(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
     }
 }
 

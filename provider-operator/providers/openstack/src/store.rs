@@ -102,12 +102,28 @@ impl OpenStackStore {
         Ok(records)
     }
 
+    /// Images of this name that we may use, whosever they are.
+    async fn named(&self, name: &str) -> Result<Vec<Value>, CloudError> {
+        let query = Query::default().with("name", name);
+        let mut images = self.glance.list(&query).await?;
+        // Everybody may use those, and only who asks for them is told of them.
+        match self.glance.list(&query.with("visibility", "community")).await {
+            Ok(community) => images.extend(community),
+            // The cloud is older than they are.
+            Err(error) if error.class == ErrorClass::Invalid => {}
+            Err(error) => return Err(error),
+        }
+        images.sort_by(|one, other| one["id"].as_str().cmp(&other["id"].as_str()));
+        images.dedup_by(|one, other| one["id"] == other["id"]);
+        Ok(images)
+    }
+
     async fn others(&self, subject: &Subject, project: &str) -> Result<Vec<Foreign>, CloudError> {
         let mut images = Vec::new();
         if subject.look_for_others {
-            let named = self.glance.list(&Query::default().with("name", &subject.name)).await?;
             // A name can look like a list of names.
-            images.extend(named.into_iter().filter(|image| image["name"] == subject.name.as_str()));
+            let named = self.named(&subject.name).await?.into_iter();
+            images.extend(named.filter(|image| image["name"] == subject.name.as_str()));
         }
         if let Some(adopt) = &subject.adopt
             && images.iter().all(|image| image["id"] != adopt.0.as_str())

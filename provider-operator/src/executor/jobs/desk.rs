@@ -9,7 +9,7 @@ use crds::providers::image_status::TransferStatus;
 use planning::image::{Deed, Done, Failure, FailureClass, Form, Op, OpState, StopReason};
 use tokio::task::JoinHandle;
 
-use super::ending::vanished;
+use super::ending::{Before, unsent, vanished};
 use super::known::{Known, Stage};
 use crate::executor::{ObjectId, OpView};
 use crate::worker::{Found, WorkPlan};
@@ -98,6 +98,10 @@ impl Entry {
 
     /// It was stopped, in words.
     fn stopped(&self, why: StopReason) -> Failure {
+        let is_built = matches!(self.deed, Deed::Build { .. }) && self.sends.is_some();
+        if why == StopReason::Stalled && is_built {
+            return unsent("nothing moved while it was sent");
+        }
         let stopped = stopped(why, &self.deed);
         match &self.held {
             Some(held) if why == StopReason::Stalled => Failure {
@@ -215,6 +219,16 @@ impl Desk {
         })
     }
 
+    /// Whose images are sent, or were about to be when the Job was told to end.
+    pub(super) fn sending(&self) -> Vec<ObjectId> {
+        let is_sending = |entry: &Entry| {
+            let is_under_way = matches!(entry.state, State::Under | State::Asking | State::Stopping { .. });
+            is_under_way && matches!(entry.deed, Deed::Transfer { .. })
+        };
+        let sending = self.entries.iter().filter(|(_, entry)| is_sending(entry));
+        sending.map(|(object, _)| object.clone()).collect()
+    }
+
     /// Nothing begins any more.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
@@ -320,6 +334,8 @@ impl Desk {
             }
             Some(_) => return (false, false),
             None if known.is_noted => return (false, false),
+            // Nobody waits for it any more; but one that is being deleted when this process begins may have been told to end by an earlier life.
+            None if known.stage == Stage::Goes && self.is_listed => return (false, false),
             None => self
                 .entries
                 .entry(known.plan.object.clone())
@@ -408,30 +424,37 @@ impl Desk {
     pub(super) fn held(&self, object: &ObjectId) -> Option<String> {
         self.entries.get(object)?.held.clone()
     }
+
+    /// What was known of it while it ran.
+    pub(super) fn before(&self, object: &ObjectId, uid: &str) -> Before {
+        let entry = self.entries.get(object).filter(|entry| entry.is(uid));
+        entry.map_or_else(Before::default, |entry| Before {
+            held: entry.held.clone(),
+            sends: entry.sends.is_some(),
+        })
+    }
 }
 
 /// What Jobs there may be.
 impl Desk {
     /// Jobs cannot be had in a namespace.
-    pub(super) fn bar(&mut self, namespace: &str, why: &str, until: Duration) {
-        self.barred.insert(namespace.to_owned(), (until, why.to_owned()));
+    pub(super) fn bar(&mut self, namespace: &str, why: String, until: Duration) {
+        self.barred.insert(namespace.to_owned(), (until, why));
     }
 
     /// They cannot be had anywhere, until they are listed.
     pub(super) fn bar_all(&mut self, why: &str) {
+        let why = format!(
+            "{why}; bind the role {SIGHT_OF_JOBS} to the operator, everywhere or in the one namespace that it looks after"
+        );
         self.bar("", why, Duration::MAX);
     }
 
     /// Why they cannot be had, as far as that is known now.
     pub(super) fn barred(&mut self, namespace: &str, now: Duration) -> Option<String> {
         self.barred.retain(|_, (until, _)| *until > now);
-        if let Some((_, why)) = self.barred.get(namespace).filter(|_| !namespace.is_empty()) {
-            return Some(format!("{why}; bind the role {JOBS} to the operator in this namespace"));
-        }
-        let (_, why) = self.barred.get("")?;
-        Some(format!(
-            "{why}; bind the role {SIGHT_OF_JOBS} to the operator, everywhere or in the one namespace that it looks after"
-        ))
+        let (_, why) = self.barred.get(namespace).or_else(|| self.barred.get(""))?;
+        Some(why.clone())
     }
 }
 
@@ -445,6 +468,11 @@ impl Desk {
     pub(super) fn give_turn(&mut self, object: ObjectId, turn: JoinHandle<()>) {
         self.turns.insert(object, turn);
     }
+}
+
+/// Why there are no Jobs in a namespace where the right to make them is missing.
+pub(super) fn without_right(why: &str) -> String {
+    format!("{why}; bind the role {JOBS} to the operator in this namespace")
 }
 
 fn stopped(why: StopReason, deed: &Deed) -> Failure {

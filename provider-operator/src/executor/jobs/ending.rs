@@ -14,18 +14,24 @@ const EVICTED: &str = "Evicted";
 /// Most characters of what a build said last.
 const LAST_WORDS: usize = 1200;
 
-/// The end of a Job that is over. `held`: what was last known to hold it up; its Pods are gone by then.
-pub(super) fn end(known: &Known, over: &Over, pods: &[Pod], held: Option<&str>) -> Result<Done, Failure> {
+/// What was last known of a Job while it ran: when it has taken too long, its Pods are gone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Before {
+    /// What held it up.
+    pub(super) held: Option<String>,
+    /// Whether its program that sends has run.
+    pub(super) sends: bool,
+}
+
+/// The end of a Job that is over.
+pub(super) fn end(known: &Known, over: &Over, pods: &[Pod], before: &Before) -> Result<Done, Failure> {
     let (namespace, uid) = (&known.plan.object.namespace, &known.uid);
     let mut own: Vec<&Pod> = pods.iter().filter(|pod| is_of(pod, namespace, uid)).collect();
     // A Pod that was driven from its node has a successor.
     own.sort_by_key(|pod| pod.metadata.creation_timestamp.clone().map(|time| time.0));
     let pod = own.last().copied();
     if over.reason == "DeadlineExceeded" {
-        let why = StopReason::Stalled;
-        let words = "the Job took longer than it may, and was ended";
-        let words = held.map_or_else(|| words.to_owned(), |held| format!("{words}; before, {held}"));
-        return Err(Failure::new(FailureClass::Stopped { why }, words));
+        return Err(late(known, pod, before));
     }
     let Some(pod) = pod else {
         return Err(vanished(&format!("the Job {} left no Pod", known.name)));
@@ -49,6 +55,27 @@ pub(super) fn end(known: &Known, over: &Over, pods: &[Pod], held: Option<&str>) 
         (None, Some(ended)) => unsaid(known, ended),
         (None, None) => of_pod(known, &reason, &message),
     })
+}
+
+/// It took longer than it may.
+fn late(known: &Known, pod: Option<&Pod>, before: &Before) -> Failure {
+    let is_build = matches!(known.plan.deed, Deed::Build { .. });
+    let built = pod.and_then(|pod| terminated(pod.status.as_ref()?.init_container_statuses.as_deref(), BUILD));
+    if is_build && (before.sends || built.is_some_and(|ended| ended.exit_code == 0)) {
+        return unsent("was not sent within the time that its Job may take");
+    }
+    let why = StopReason::Stalled;
+    let words = "the Job took longer than it may, and was ended";
+    let words = match &before.held {
+        Some(held) => format!("{words}; before, {held}"),
+        None => words.to_owned(),
+    };
+    Failure::new(FailureClass::Stopped { why }, words)
+}
+
+/// The build is not at fault where its image is not taken.
+pub(super) fn unsent(why: &str) -> Failure {
+    Failure::new(FailureClass::Unavailable, format!("the image was built, and {why}"))
 }
 
 /// A Pod that has the label and is somebody else's says nothing.

@@ -36,8 +36,11 @@ pub(super) struct Hands(pub(super) Client);
 /// A Job could not be made.
 #[derive(Debug, ThisError)]
 pub(super) enum Refusal {
-    /// A right is missing, a quota is used up, or the namespace goes.
+    /// A right is missing.
     #[error("the API server does not allow it: {0}")]
+    Forbidden(String),
+    /// A quota is used up, a policy is against it, or the namespace goes.
+    #[error("the API server does not take it: {0}")]
     Barred(String),
     /// What users gave is not possible.
     #[error("the API server finds it wrong: {0}")]
@@ -248,8 +251,55 @@ fn code(error: &Error) -> Option<u16> {
 
 fn refusal(error: &Error) -> Refusal {
     match error {
-        Error::Api(status) if matches!(status.code, 401 | 403) => Refusal::Barred(status.message.clone()),
+        Error::Api(status) if status.code == 403 && is_of_rights(&status.message) => {
+            Refusal::Forbidden(status.message.clone())
+        }
+        Error::Api(status) if status.code == 403 => Refusal::Barred(status.message.clone()),
         Error::Api(status) if matches!(status.code, 400 | 422) => Refusal::Invalid(status.message.clone()),
         error => Refusal::Failed(chain(error)),
+    }
+}
+
+/// Whether these are the words for a missing right, or for rights that nobody without them gives: others refuse with the same code, and give no other.
+fn is_of_rights(words: &str) -> bool {
+    words.contains(" cannot ") && words.contains(" resource \"")
+        || words.contains("attempting to grant RBAC permissions")
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn refused(code: u16, words: &str) -> Refusal {
+        refusal(&Error::Api(Box::new(
+            Status::failure(words, "Forbidden").with_code(code),
+        )))
+    }
+
+    #[test]
+    fn a_missing_right_is_told_from_whatever_else_the_api_server_does_not_take() {
+        for words in [
+            "jobs.batch is forbidden: User \"system:serviceaccount:operators:images\" cannot create resource \"jobs\" in API group \"batch\" in the namespace \"fleet\"",
+            "roles.rbac.authorization.k8s.io \"img-1\" is forbidden: user \"system:serviceaccount:operators:images\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:",
+        ] {
+            assert!(
+                matches!(refused(403, words), Refusal::Forbidden(told) if told == words),
+                "{words}"
+            );
+        }
+        for words in [
+            "jobs.batch \"img-1\" is forbidden: exceeded quota: small, requested: count/jobs.batch=1, used: count/jobs.batch=2, limited: count/jobs.batch=2",
+            "jobs.batch \"img-1\" is forbidden: unable to create new content in namespace fleet because it is being terminated",
+            "admission webhook \"strict.example.org\" denied the request: no Jobs on Fridays",
+        ] {
+            assert!(
+                matches!(refused(403, words), Refusal::Barred(told) if told == words),
+                "{words}"
+            );
+        }
+        // The operator itself is not known.
+        assert!(matches!(refused(401, "Unauthorized"), Refusal::Failed(_)));
     }
 }

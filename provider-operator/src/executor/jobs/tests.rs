@@ -3,7 +3,7 @@
 use crds::providers::image_status::{SentVia, TransferStatus};
 use planning::image::{Deed, Done, FailureClass, OpState, StopReason};
 
-use super::desk::{Desk, Target};
+use super::desk::{Desk, Target, without_right};
 use super::known::{Known, Over, Stage};
 use super::names;
 use crate::executor::ObjectId;
@@ -196,9 +196,34 @@ fn a_job_that_goes_is_not_the_one_that_is_being_made() {
 }
 
 #[test]
-fn a_right_that_is_missing_is_asked_for_again() {
+fn a_job_that_does_not_go_is_waited_for_once_by_each_process() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    desk.begin_list();
+    desk.see(&known(&object, "one", Stage::Begins), seconds(1));
+    desk.end_list();
+    desk.stop(&object, StopReason::Deleted, seconds(2));
+    // Its node does not answer.
+    assert!(desk.end_stopped(&object, "one", seconds(62)));
+    desk.forget(&object);
+    for second in [70, 80] {
+        let news = desk.see(&known(&object, "one", Stage::Goes), seconds(second));
+        assert_eq!(news, (false, false));
+        assert_eq!(state(&mut desk, &object, None, second), None);
+    }
+    // The next process does not know how long the last one has waited.
+    let mut next = Desk::default();
+    next.begin_list();
+    assert_eq!(next.see(&known(&object, "one", Stage::Goes), seconds(1)), (true, false));
+    assert!(next.is_stopping(&object, "one"));
+}
+
+#[test]
+fn a_right_that_is_missing_is_asked_for_again_and_is_not_what_a_quota_lacks() {
     let mut desk = Desk::default();
-    desk.bar("fleet", "nobody may make jobs", seconds(60));
+    desk.bar("full", "exceeded quota: two jobs".to_owned(), seconds(60));
+    let why = desk.barred("full", seconds(10));
+    assert_eq!(why.as_deref(), Some("exceeded quota: two jobs"));
+    desk.bar("fleet", without_right("nobody may make jobs"), seconds(60));
     let why = desk.barred("fleet", seconds(10)).expect("words");
     assert!(why.contains("clusterstack-provider-operator-jobs"), "{why}");
     assert_eq!(desk.barred("other", seconds(10)), None);
@@ -210,6 +235,33 @@ fn a_right_that_is_missing_is_asked_for_again() {
     desk.begin_list();
     desk.end_list();
     assert_eq!(desk.barred("fleet", seconds(9999)), None);
+}
+
+#[test]
+fn a_build_whose_image_does_not_move_is_told_as_built() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    let of_build = |stage| {
+        let mut known = known(&object, "one", stage);
+        let id = "image-2".to_owned();
+        known.plan.deed = Deed::Build { id, attempt: 2 };
+        known
+    };
+    let class = |desk: &mut Desk| {
+        desk.stop(&object, StopReason::Stalled, seconds(3));
+        assert!(desk.end_stopped(&object, "one", seconds(4)));
+        match state(desk, &object, None, 5) {
+            Some(OpState::Ended {
+                outcome: Err(failure), ..
+            }) => failure.class,
+            other => panic!("{other:?}"),
+        }
+    };
+    desk.see(&of_build(Stage::Sends), seconds(1));
+    assert_eq!(class(&mut desk), FailureClass::Unavailable);
+    let mut other = Desk::default();
+    other.see(&of_build(Stage::Begins), seconds(1));
+    let why = StopReason::Stalled;
+    assert_eq!(class(&mut other), FailureClass::Stopped { why });
 }
 
 #[test]

@@ -4,6 +4,7 @@ use planning::image::{Done, Form, StopReason};
 use provider_plugin::{ContentKey, ImageId, Observed, Record};
 
 use super::*;
+use crate::stand_ins::Clay;
 
 const NOW: Duration = Duration::from_secs(100);
 
@@ -154,6 +155,22 @@ fn looks_that_fail_come_ever_more_seldom_and_stopped_ones_do_not_count() {
     assert_eq!(next(FailureClass::Unavailable), Some((2, Duration::from_secs(2))));
     let why = StopReason::Draining;
     assert_eq!(next(FailureClass::Stopped { why }), None);
+}
+
+#[test]
+fn a_cloud_that_could_not_even_be_asked_is_looked_at_as_soon_as_it_can_be() {
+    let mut memory = memory();
+    let connection = Arc::new(Clay::default()).connection("east", "uid/1");
+    memory.refuse(&failure(FailureClass::Permission), NOW);
+    assert!(matches!(memory.cloud, Sight::Failed { .. }));
+    memory.opened(&connection);
+    assert_eq!(memory.cloud, Sight::Unseen);
+    // What the cloud itself said holds for as long as it does.
+    memory.begin(&Deed::Look, true);
+    let denied = Err(failure(FailureClass::Permission));
+    memory.end(&ended(Deed::Look, denied), &Found::default(), NOW);
+    memory.opened(&connection);
+    assert!(matches!(memory.cloud, Sight::Failed { .. }));
 }
 
 #[test]

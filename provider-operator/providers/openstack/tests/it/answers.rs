@@ -32,8 +32,8 @@ const OVER_SIZE: &str = "Request Entity Too Large: Project f1 is over a limit fo
 #[test]
 fn every_status_has_its_class() {
     for (status, class) in [
-        (300, ErrorClass::Invalid),
-        (302, ErrorClass::Invalid),
+        (300, ErrorClass::Unavailable),
+        (302, ErrorClass::Unavailable),
         (400, ErrorClass::Invalid),
         (401, ErrorClass::Credentials),
         (403, ErrorClass::Permission),
@@ -41,10 +41,17 @@ fn every_status_has_its_class() {
         (405, ErrorClass::Unsupported),
         (408, ErrorClass::Unavailable),
         (409, ErrorClass::State),
+        (407, ErrorClass::Unavailable),
         (410, ErrorClass::Gone),
+        (411, ErrorClass::Invalid),
         (413, ErrorClass::Quota),
         (415, ErrorClass::Invalid),
+        (416, ErrorClass::Unavailable),
+        (421, ErrorClass::Unavailable),
         (422, ErrorClass::Invalid),
+        (423, ErrorClass::Unavailable),
+        (425, ErrorClass::Unavailable),
+        (451, ErrorClass::Unavailable),
         (429, ErrorClass::Throttled),
         (500, ErrorClass::Unavailable),
         (501, ErrorClass::Unsupported),
@@ -84,6 +91,22 @@ fn bounds_are_told_with_their_numbers() {
         error(413, &[], &page("413 Request Entity Too Large", tags)).class,
         ErrorClass::Invalid
     );
+}
+
+#[test]
+fn a_bound_that_is_not_named_is_not_told_as_one_of_the_project() {
+    let proxy = "<html><head><title>413 Request Entity Too Large</title></head>\r\n<body>\r\n<center><h1>413 Request Entity Too \
+                 Large</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>";
+    let nameless = error(413, &[("content-type", "text/html")], proxy);
+    assert_eq!((nameless.class, &nameless.quota), (ErrorClass::Quota, &None));
+    let words =
+        "the cloud answered 413: nginx; ask its operator which bound it is, as the answer names none of the project's";
+    assert_eq!(nameless.message, words);
+    let older = "Denying attempt to upload image because it exceeds the quota: 10 bytes";
+    let older = error(413, &[], &page("413 Request Entity Too Large", older)).message;
+    assert!(older.ends_with("10 bytes"), "{older}");
+    let size = error(413, &[], &page("413 Request Entity Too Large", OVER_SIZE)).message;
+    assert!(!size.contains("ask"), "{size}");
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod client;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod others;
+#[cfg(test)]
 mod records;
 #[cfg(test)]
 mod sources;

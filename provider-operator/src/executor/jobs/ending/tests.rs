@@ -80,10 +80,13 @@ fn class(outcome: Result<Done, Failure>) -> FailureClass {
 fn what_the_program_says_of_itself_is_told() {
     let known = known(false);
     let done = worker(0, &report(&known, &Ok(Done::Sent)));
-    assert_eq!(end(&known, &complete(), &[done], None), Ok(Done::Sent));
+    assert_eq!(end(&known, &complete(), &[done], &Before::default()), Ok(Done::Sent));
     let quota = Err(Failure::new(FailureClass::Quota, "no room"));
     let full = worker(73, &report(&known, &quota));
-    assert_eq!(end(&known, &failed("BackoffLimitExceeded"), &[full], None), quota);
+    assert_eq!(
+        end(&known, &failed("BackoffLimitExceeded"), &[full], &Before::default()),
+        quota
+    );
 }
 
 #[test]
@@ -95,16 +98,24 @@ fn the_result_of_a_stranger_is_not_believed() {
     let of_another = worker(0, &report(&other, &Ok(Done::Sent)));
     let silent = worker(0, "");
     for pods in [vec![of_another], vec![silent], Vec::new()] {
-        assert_eq!(class(end(&known, &complete(), &pods, None)), FailureClass::JobVanished);
+        assert_eq!(
+            class(end(&known, &complete(), &pods, &Before::default())),
+            FailureClass::JobVanished
+        );
     }
     let mut stranger = worker(0, &said);
     stranger.metadata.owner_references.as_mut().expect("owners")[0].uid = "another job".to_owned();
     assert_eq!(
-        class(end(&known, &complete(), &[stranger], None)),
+        class(end(&known, &complete(), &[stranger], &Before::default())),
         FailureClass::JobVanished
     );
     // A Job that failed is not done, whatever its program says.
-    let outcome = end(&known, &failed("BackoffLimitExceeded"), &[worker(1, &said)], None);
+    let outcome = end(
+        &known,
+        &failed("BackoffLimitExceeded"),
+        &[worker(1, &said)],
+        &Before::default(),
+    );
     assert_eq!(class(outcome), FailureClass::JobVanished);
 }
 
@@ -117,7 +128,13 @@ fn a_build_that_fails_tells_its_last_lines() {
         BUILD,
         &json!({ "exitCode": 3, "reason": "Error", "message": log }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[failed_build], None).expect_err("it failed");
+    let failure = end(
+        &known,
+        &failed("BackoffLimitExceeded"),
+        &[failed_build],
+        &Before::default(),
+    )
+    .expect_err("it failed");
     assert_eq!(failure.class, FailureClass::BuildFailed { exit: 3 });
     assert_eq!(
         failure.message,
@@ -128,14 +145,20 @@ fn a_build_that_fails_tells_its_last_lines() {
         BUILD,
         &json!({ "exitCode": 1, "message": "ä".repeat(4000) + " end" }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[wordy], None).expect_err("it failed");
+    let failure = end(&known, &failed("BackoffLimitExceeded"), &[wordy], &Before::default()).expect_err("it failed");
     assert!(failure.message.ends_with("end") && failure.message.chars().count() < 1300);
     let out_of_memory = pod(
         "initContainerStatuses",
         BUILD,
         &json!({ "exitCode": 137, "reason": "OOMKilled" }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[out_of_memory], None).expect_err("it failed");
+    let failure = end(
+        &known,
+        &failed("BackoffLimitExceeded"),
+        &[out_of_memory],
+        &Before::default(),
+    )
+    .expect_err("it failed");
     assert!(
         failure.message.contains("raise spec.image.build.resources"),
         "{}",
@@ -147,7 +170,13 @@ fn a_build_that_fails_tells_its_last_lines() {
 fn a_program_that_was_killed_for_its_memory_says_what_to_do() {
     let killed = json!({ "exitCode": 137, "reason": "OOMKilled" });
     let killed = pod("containerStatuses", WORKER, &killed);
-    let failure = end(&known(false), &failed("BackoffLimitExceeded"), &[killed], None).expect_err("it failed");
+    let failure = end(
+        &known(false),
+        &failed("BackoffLimitExceeded"),
+        &[killed],
+        &Before::default(),
+    )
+    .expect_err("it failed");
     assert!(
         failure.message.contains("raise spec.job.resources"),
         "{}",
@@ -170,7 +199,12 @@ fn a_build_that_leaves_too_much_is_told_so_and_not_tried_again() {
         evicted("Evicted", words),
     ];
     for pod in too_much {
-        let class = class(end(&known(true), &failed("BackoffLimitExceeded"), &[pod], None));
+        let class = class(end(
+            &known(true),
+            &failed("BackoffLimitExceeded"),
+            &[pod],
+            &Before::default(),
+        ));
         assert_eq!(class, FailureClass::BuildFailed { exit: 65 });
     }
     let mut driven = evicted("Evicted", "The node was low on resource: memory.");
@@ -181,7 +215,13 @@ fn a_build_that_leaves_too_much_is_told_so_and_not_tried_again() {
     );
     driven.status.as_mut().expect("a status").init_container_statuses =
         killed.status.expect("a status").init_container_statuses;
-    let failure = end(&known(true), &failed("BackoffLimitExceeded"), &[driven], None).expect_err("it failed");
+    let failure = end(
+        &known(true),
+        &failed("BackoffLimitExceeded"),
+        &[driven],
+        &Before::default(),
+    )
+    .expect_err("it failed");
     assert_eq!(failure.class, FailureClass::JobVanished);
     assert!(failure.message.contains("low on resource"), "{}", failure.message);
 }
@@ -192,15 +232,36 @@ fn a_job_that_took_too_long_is_told_so() {
         why: StopReason::Stalled,
     };
     assert_eq!(
-        class(end(&known(false), &failed("DeadlineExceeded"), &[], None)),
+        class(end(&known(false), &failed("DeadlineExceeded"), &[], &Before::default())),
         stalled
     );
-    let held = end(&known(true), &failed("DeadlineExceeded"), &[], Some("no node takes it")).expect_err("it failed");
+    let before = Before {
+        held: Some("no node takes it".to_owned()),
+        sends: false,
+    };
+    let held = end(&known(true), &failed("DeadlineExceeded"), &[], &before).expect_err("it failed");
     assert!(
         held.message.ends_with("and was ended; before, no node takes it"),
         "{}",
         held.message
     );
+}
+
+#[test]
+fn a_build_that_worked_is_not_at_fault_where_its_image_is_not_taken_in_time() {
+    let sent = Before {
+        held: None,
+        sends: true,
+    };
+    let late =
+        |builds, pods: &[Pod], before: &Before| class(end(&known(builds), &failed("DeadlineExceeded"), pods, before));
+    assert_eq!(late(true, &[], &sent), FailureClass::Unavailable);
+    let built = pod("initContainerStatuses", BUILD, &json!({ "exitCode": 0 }));
+    assert_eq!(late(true, &[built], &Before::default()), FailureClass::Unavailable);
+    let why = StopReason::Stalled;
+    let killed = pod("initContainerStatuses", BUILD, &json!({ "exitCode": 137 }));
+    assert_eq!(late(true, &[killed], &Before::default()), FailureClass::Stopped { why });
+    assert_eq!(late(false, &[], &sent), FailureClass::Stopped { why });
 }
 
 #[test]
@@ -213,5 +274,8 @@ fn of_several_pods_the_last_one_counts() {
     };
     let driven = at(worker(143, ""), 1);
     let done = at(worker(0, &report(&known, &Ok(Done::Sent))), 2);
-    assert_eq!(end(&known, &complete(), &[done, driven], None), Ok(Done::Sent));
+    assert_eq!(
+        end(&known, &complete(), &[done, driven], &Before::default()),
+        Ok(Done::Sent)
+    );
 }
