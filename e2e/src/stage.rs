@@ -13,7 +13,7 @@ use crds::{
     providers::{image_status::NodeImageStatus, openstack::OpenStackNodeImageRelease},
 };
 use openstack_lab::{
-    Login, Site, disk,
+    Limits, Login, Site, disk,
     facts::Visitor,
     fake::Fake,
     proxy::Proxy,
@@ -64,6 +64,29 @@ pub fn on_stage(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result
             return Ok(());
         };
         let site = real.project(&journey.namespace).await?;
+        Stage::play(journey, &site, OPENSTACK, act).await
+    })
+}
+
+/// The same in a project that may hold no more than this.
+pub fn on_a_narrow_stage(limits: Limits, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
+    journey::journey(async |journey| {
+        let Some(real) = real().await? else {
+            return Ok(());
+        };
+        let site = real.project(&journey.namespace).await?;
+        real.limit(&journey.namespace, limits).await?;
+        Stage::play(journey, &site, OPENSTACK, act).await
+    })
+}
+
+/// The same by a credential that is good for some calls alone: a list of access rules of Keystone.
+pub fn on_a_stage_for(rules: &Value, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
+    journey::journey(async |journey| {
+        let Some(real) = real().await? else {
+            return Ok(());
+        };
+        let site = real.project_for(&journey.namespace, Some(rules)).await?;
         Stage::play(journey, &site, OPENSTACK, act).await
     })
 }

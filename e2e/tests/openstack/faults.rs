@@ -15,6 +15,7 @@ use http::{Method, StatusCode};
 use k8s_openapi::api::{batch::v1::Job, core::v1::Secret};
 use kube::{Api, api::ListParams};
 use openstack_lab::{
+    disk,
     proxy::Trouble,
     source::{Article, sha512},
 };
@@ -71,6 +72,11 @@ fn cut_at_byte_n_in_every_phase() -> Result<()> {
     })
 }
 
+/// So many bytes that no connection takes all of them on its way: whoever answers early has closed it before they are sent.
+fn large() -> Vec<u8> {
+    disk::qcow2_of(1, 64 << 20, 32 << 20)
+}
+
 /// What somebody on the way says who reads no body.
 fn early(status: StatusCode, words: &str) -> Trouble {
     let body = json!({ "error": { "message": words } }).to_string();
@@ -83,7 +89,7 @@ fn early_401() -> Result<()> {
         stage
             .proxy
             .meet(Method::PUT, "/file", 1, early(StatusCode::UNAUTHORIZED, "who are you?"));
-        stage.want_disk("ubuntu", &small(1)).await?;
+        stage.want_disk("ubuntu", &large()).await?;
         stage.operate().await?;
         let id = stage.id("ubuntu").await?;
         ensure!(
@@ -105,7 +111,7 @@ fn early_413() -> Result<()> {
             usize::MAX,
             early(StatusCode::PAYLOAD_TOO_LARGE, words),
         );
-        stage.want_disk("ubuntu", &small(1)).await?;
+        stage.want_disk("ubuntu", &large()).await?;
         stage.operate().await?;
         stage.not_ready("ubuntu", "QuotaExceeded").await?;
         stage.proxy.relent();

@@ -10,6 +10,7 @@ mod faults;
 mod journeys;
 mod orc;
 mod predecessor;
+mod quota;
 mod sources;
 mod takeover;
 mod together;
