@@ -11,6 +11,7 @@ mod journeys;
 mod orc;
 mod predecessor;
 mod quota;
+mod secrets;
 mod sources;
 mod takeover;
 mod together;
