@@ -5,6 +5,7 @@
 
 mod acceptance;
 mod by_tls;
+mod credentials;
 mod crowd;
 mod faults;
 mod journeys;
