@@ -4,7 +4,13 @@
 mod cloud;
 mod releases;
 
-use std::{collections::BTreeMap, ffi::OsString, fs, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 use crds::{
@@ -13,7 +19,7 @@ use crds::{
     providers::{image_status::NodeImageStatus, openstack::OpenStackNodeImageRelease},
 };
 use openstack_lab::{
-    Login, Site, disk,
+    Limits, Login, Site, disk,
     facts::Visitor,
     fake::Fake,
     proxy::Proxy,
@@ -64,6 +70,29 @@ pub fn on_stage(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result
             return Ok(());
         };
         let site = real.project(&journey.namespace).await?;
+        Stage::play(journey, &site, OPENSTACK, act).await
+    })
+}
+
+/// The same in a project that may hold no more than this.
+pub fn on_a_narrow_stage(limits: Limits, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
+    journey::journey(async |journey| {
+        let Some(real) = real().await? else {
+            return Ok(());
+        };
+        let site = real.project(&journey.namespace).await?;
+        real.limit(&journey.namespace, limits).await?;
+        Stage::play(journey, &site, OPENSTACK, act).await
+    })
+}
+
+/// The same by a credential that is good for some calls alone: a list of access rules of Keystone.
+pub fn on_a_stage_for(rules: &Value, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
+    journey::journey(async |journey| {
+        let Some(real) = real().await? else {
+            return Ok(());
+        };
+        let site = real.project_for(&journey.namespace, Some(rules)).await?;
         Stage::play(journey, &site, OPENSTACK, act).await
     })
 }
@@ -332,15 +361,21 @@ impl<'a> Stage<'a> {
         &self.secrets
     }
 
-    /// Neither the credentials nor what they were exchanged for.
+    /// Nobody may read this anywhere, either.
+    pub fn keep_secret(&mut self, secret: &str) {
+        self.secrets.push(secret.to_owned());
+    }
+
+    /// Neither the credentials nor what they were exchanged for, whoever logged.
     fn nothing_secret_was_logged(&self) -> Result<()> {
-        for name in ["provider/provider-operator.log", "core-operator.log"] {
-            // Not everybody runs on every stage.
-            let Ok(log) = fs::read_to_string(self.journey.folder().join(name)) else {
-                continue;
-            };
+        let mut logs = Vec::new();
+        find_logs(self.journey.folder(), &mut logs)?;
+        ensure!(!logs.is_empty(), "nobody logged anything");
+        for path in logs {
+            let log = fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
+            let log = String::from_utf8_lossy(&log);
             let told = self.reveals(&log);
-            ensure!(told.is_none(), "{name} tells a secret: {told:?}");
+            ensure!(told.is_none(), "{} tells a secret: {told:?}", path.display());
         }
         Ok(())
     }
@@ -350,6 +385,21 @@ impl<'a> Stage<'a> {
         let tells = |line: &&str| line.contains("gAAAA") || self.secrets.iter().any(|secret| line.contains(secret));
         text.lines().find(tells)
     }
+}
+
+/// All logs below a folder.
+fn find_logs(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let unreadable = || format!("failed to list {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(unreadable)? {
+        let entry = entry.with_context(unreadable)?;
+        let (path, kind) = (entry.path(), entry.file_type().with_context(unreadable)?);
+        if kind.is_dir() {
+            find_logs(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "log") {
+            found.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// Why it is ready or not.

@@ -14,6 +14,7 @@ mod server;
 use std::{collections::BTreeMap, fs, net::Ipv4Addr, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 use tokio::time;
 use url::Url;
 
@@ -120,23 +121,38 @@ impl Real {
     /// The same services for somebody who has a project to himself: his site has the one cloud `openstack`, an application credential of a
     /// member of that project. Names of projects are unique, and have at most 64 characters.
     pub async fn project(&self, name: &str) -> Result<Site> {
+        self.project_for(name, None).await
+    }
+
+    /// The same with a credential that is good for some calls alone: a list of access rules of Keystone.
+    pub async fn project_for(&self, name: &str, rules: Option<&Value>) -> Result<Site> {
         let administrator = Session::open(&self.client, &self.site.keystone, &self.administrator).await?;
         let project = seed::project(&administrator, name).await?;
         let member = seed::user(&administrator, name, &project, "member").await?;
-        let credential = self.credential(&member, name).await?;
+        let credential = self.credential(&member, name, rules).await?;
         Ok(Site {
             clouds: BTreeMap::from([("openstack".to_owned(), credential)]),
             ..self.site.clone()
         })
     }
 
+    /// Has a project hold no more than this from now on.
+    pub async fn limit(&self, project: &str, limits: Limits) -> Result<()> {
+        let keystone = &self.site.keystone;
+        let administrator = Session::open(&self.client, keystone, &self.administrator).await?;
+        let system = Session::open_system(&self.client, keystone, &self.administrator).await?;
+        let images = administrator.find("services", "glance").await?;
+        let project = administrator.find("projects", project).await?;
+        seed::limit(&system, &images, &project, limits).await
+    }
+
     /// While roles are given to many at once, Keystone may say for a moment that somebody has not the role by which he has just logged in.
-    async fn credential(&self, member: &seed::User, project: &str) -> Result<Login> {
+    async fn credential(&self, member: &seed::User, project: &str, rules: Option<&Value>) -> Result<Login> {
         let mut left = CREDENTIAL_TRIES;
         loop {
             left -= 1;
             let owner = Session::open(&self.client, &self.site.keystone, &member.login(project)).await?;
-            match seed::credential(&owner, member, "operator", None).await {
+            match seed::credential(&owner, member, "operator", rules.cloned()).await {
                 Err(_) if left > 0 => time::sleep(BETWEEN_TRIES).await,
                 made => return made,
             }

@@ -41,6 +41,7 @@ pub struct Article {
     announces: Option<usize>,
     held_at: Option<usize>,
     refused_to: Option<&'static str>,
+    echoes: bool,
 }
 
 impl Article {
@@ -55,6 +56,7 @@ impl Article {
             announces: None,
             held_at: None,
             refused_to: None,
+            echoes: false,
         }
     }
 
@@ -117,6 +119,12 @@ impl Article {
         }
     }
 
+    /// The same, which nobody is given who wants to read it, in words that repeat who he said that he is.
+    #[must_use]
+    pub fn echoing(self) -> Self {
+        Self { echoes: true, ..self }
+    }
+
     /// Follows from the bytes, as a good one does.
     fn tag(&self) -> String {
         format!("\"{}\"", &hex::encode(Sha256::digest(&self.bytes))[..16])
@@ -127,6 +135,11 @@ impl Article {
         let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         if self.refused_to.is_some_and(|part| agent.contains(part)) {
             return status(StatusCode::FORBIDDEN, "not for programs");
+        }
+        if self.echoes && request.method() != Method::HEAD {
+            let said = request.headers().get(header::AUTHORIZATION);
+            let said = said.and_then(|said| said.to_str().ok()).unwrap_or("nothing");
+            return status(StatusCode::FORBIDDEN, format!("you said {said}"));
         }
         let tag = self.tag();
         let file = File {
@@ -180,7 +193,7 @@ fn pieces_of(bytes: &Bytes) -> Vec<Bytes> {
         .collect()
 }
 
-fn status(status: StatusCode, text: &'static str) -> Response<Body> {
+fn status(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     let mut answer = Response::new(whole(text));
     *answer.status_mut() = status;
     answer

@@ -11,6 +11,28 @@ use http::Method;
 use openstack_lab::source::{Article, sha256, sha512};
 use serde_json::json;
 
+/// The operator has counted one image of so many bytes, which was sent at once.
+async fn is_counted(stage: &mut Stage<'_>, bytes: usize) -> Result<()> {
+    let metrics = stage.operator()?.metrics().await?;
+    let bytes = Some(f64::from(u32::try_from(bytes)?));
+    let once = Some(1.0);
+    for (name, labels, expected) in [
+        ("transferred_bytes_total", [("direction", "ToCloud")].as_slice(), bytes),
+        ("transferred_bytes_total", &[("direction", "FromSource")], bytes),
+        ("transfer_seconds_count", &[], once),
+        ("queue_seconds_count", &[("lane", "transfer")], once),
+        ("attempts_total", &[], once),
+        ("attempts_total", &[("reason", "First")], once),
+    ] {
+        let counted = metrics.sum(&format!("stackwright_provider_{name}"), labels);
+        ensure!(
+            counted == expected,
+            "{name} {labels:?} is {counted:?} instead of {expected:?}"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn created_verified_ready() -> Result<()> {
     on_stage(async |stage| {
@@ -46,6 +68,8 @@ fn created_verified_ready() -> Result<()> {
                 .is_some_and(|tags| tags.contains(&json!("nodes"))),
             "{image}"
         );
+
+        is_counted(stage, disk.len()).await?;
 
         stage.kill().await?;
         let before = (stage.source.visits().len(), stage.proxy.count(&Method::PUT, "/file"));

@@ -5,11 +5,14 @@
 
 mod acceptance;
 mod by_tls;
+mod credentials;
 mod crowd;
 mod faults;
 mod journeys;
 mod orc;
 mod predecessor;
+mod quota;
+mod secrets;
 mod sources;
 mod takeover;
 mod together;

@@ -1,13 +1,13 @@
 //! The faults of the Go provider, none of which this one has: a test for each, by its number.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context, Result, ensure};
-use crds::providers::openstack::OpenStackNodeImageRelease;
+use crds::providers::{image_status::NodeImageStatus, openstack::OpenStackNodeImageRelease};
 use e2e::{
     eventually,
     journey::SOON,
-    stage::{DISK, Stage, message_of, on_stage, small},
+    stage::{DISK, Stage, holds, message_of, on_stage, small},
 };
 use http::{Method, StatusCode};
 use jiff::SignedDuration;
@@ -186,6 +186,29 @@ fn p07_the_last_owner_takes_the_image_along() -> Result<()> {
     })
 }
 
+/// Nothing holds a deletion up there, because nothing is deleted; and here a cloud that refuses does not for ever.
+#[test]
+fn p07_a_cloud_that_refuses_to_delete_holds_nobody_up_for_longer_than_a_flag_says() -> Result<()> {
+    on_stage(async |stage| {
+        const PATIENCE: SignedDuration = SignedDuration::from_secs(6);
+        stage.want_disk("ubuntu", &small(1)).await?;
+        stage.operate_with(&["--force-finalize-after=6s"]).await?;
+        let id = stage.id("ubuntu").await?;
+        stage.proxy.meet(Method::DELETE, "/v2/images/", usize::MAX, away());
+        stage.journey.delete::<OpenStackNodeImageRelease>("ubuntu").await?;
+        let object = stage.journey.api::<OpenStackNodeImageRelease>().get("ubuntu").await?;
+        let since = object.metadata.deletion_timestamp.context("it is being deleted")?.0;
+        stage.journey.gone::<OpenStackNodeImageRelease>("ubuntu").await?;
+        let took = jiff::Timestamp::now().duration_since(since);
+        // The API server writes whole seconds.
+        ensure!(took >= PATIENCE - SignedDuration::from_secs(1), "it took {took}");
+        ensure!(stage.proxy.met() > 0, "nobody tried to delete it");
+        let image = stage.cloud.image(&id).await?;
+        ensure!(image["status"] == "active", "{image}");
+        Ok(vec![id])
+    })
+}
+
 /// Its images are never looked at again, and their options never changed.
 #[test]
 fn p08_a_deleted_image_is_noticed_and_made_again_and_an_edited_option_amended() -> Result<()> {
@@ -290,26 +313,40 @@ fn p10_an_active_image_is_told_once() -> Result<()> {
 #[test]
 fn p11_a_deadline_does_not_begin_anew_with_a_flap() -> Result<()> {
     on_stage(async |stage| {
-        const PATIENCE: SignedDuration = SignedDuration::from_secs(6);
-        stage.want_disk("ubuntu", &small(1)).await?;
-        stage.operate_with(&["--force-finalize-after=6s"]).await?;
-        let id = stage.id("ubuntu").await?;
-        // It is there for who looks, every other time, and never for who deletes.
-        stage.proxy.meet(Method::DELETE, "/v2/images/", usize::MAX, away());
-        stage.journey.delete::<OpenStackNodeImageRelease>("ubuntu").await?;
-        let object = stage.journey.api::<OpenStackNodeImageRelease>().get("ubuntu").await?;
-        let since = object.metadata.deletion_timestamp.context("it is being deleted")?.0;
-        stage.met(2).await?;
-        stage.proxy.meet(Method::GET, "/v2/images", 1, away());
-        stage.met(3).await?;
-        stage.journey.gone::<OpenStackNodeImageRelease>("ubuntu").await?;
-        let took = jiff::Timestamp::now().duration_since(since);
-        ensure!(
-            took >= PATIENCE - SignedDuration::from_secs(1) && took < PATIENCE * 3,
-            "it took {took}"
-        );
-        let image = stage.cloud.image(&id).await?;
-        ensure!(image["status"] == "active", "{image}");
-        Ok(vec![id])
+        const FLAPS_AT_LEAST: usize = 5;
+        let disk = small(1);
+        // The cloud fetches an image of which nothing comes any more.
+        stage
+            .source
+            .put(DISK, Article::of(disk.clone()).held_at(disk.len() / 2));
+        let changes = json!({ "image": { "digest": sha256(&disk) }, "transfer": { "via": "ServerSide" } });
+        stage.want("ubuntu", DISK, changes).await?;
+        stage.operate_with(&["--image-import-timeout=1"]).await?;
+        let lost = stage.cloud.one().await?;
+        stage.cloud.becomes(&lost, "importing").await?;
+
+        // Every time that it was seen, it is away the next time; within seconds each, and the deadline is a minute.
+        let late = Instant::now() + SOON;
+        let mut flaps = 0;
+        while stage.status("ubuntu").await?.attempt == Some(1) {
+            ensure!(Instant::now() < late, "after {flaps} flaps it is still waited for");
+            flaps += 1;
+            stage.proxy.meet(Method::GET, "/v2/images?", 1, away());
+            stage.look_again("ubuntu", &format!("flap {flaps}")).await?;
+            stage.met(flaps).await?;
+            let is_back = |status: &NodeImageStatus| holds(status, "CloudAvailable");
+            stage.until("ubuntu", "seen again", is_back).await?;
+        }
+        ensure!(flaps >= FLAPS_AT_LEAST, "the cloud was away only {flaps} times");
+        let passed = stage.proxy.passed();
+        let troubled = passed.iter().filter(|passed| passed.trouble.is_some());
+        let looks = troubled.filter(|passed| passed.method == Method::GET).count();
+        ensure!(looks >= FLAPS_AT_LEAST, "{looks} looks were in trouble");
+
+        stage.proxy.relent();
+        stage.source.let_go();
+        let image = stage.ready("ubuntu").await?.image.context("an image")?;
+        ensure!(image.id != lost, "it was not given up: {image:?}");
+        Ok(vec![image.id])
     })
 }

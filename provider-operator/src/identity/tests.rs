@@ -66,6 +66,32 @@ async fn an_identity_has_what_is_text_and_shows_nothing_of_it() {
     assert!(!format!("{seen:?} {identity:?}").contains("hunter2"));
 }
 
+#[cfg(feature = "openstack")]
+#[tokio::test]
+async fn a_secret_of_another_namespace_opens_nothing() {
+    let cluster = Cluster::new();
+    let kind = Kind::of(Name::OpenStack).unwrap();
+    let identity_of = async |spec: serde_json::Value| {
+        let object = DynamicObject::new("node", &kind.images()).data(json!({ "spec": spec }));
+        let wish = kind.wish(&object).unwrap();
+        let secrets = Secrets::new(cluster.client());
+        secrets.identity_of("fleet", kind, &wish, None).await.unwrap()
+    };
+    let image = json!({ "url": "https://images.example/node", "createOpts": { "name": "node" } });
+    let names = |reference: serde_json::Value| json!({ "identityRef": reference, "image": image });
+    cluster.put_secret_in("elsewhere", "login", "1", &data("aHVudGVyMg=="));
+    // Without an identity nobody can be asked, and so no cloud is.
+    for reference in [
+        json!({ "kind": "Secret", "name": "login" }),
+        json!({ "kind": "Secret", "name": "login", "namespace": "elsewhere" }),
+    ] {
+        assert!(identity_of(names(reference.clone())).await.is_none(), "{reference}");
+    }
+    cluster.put_secret("login", "1", &data("aHVudGVyMg=="));
+    let identity = identity_of(names(json!({ "kind": "Secret", "name": "login" }))).await;
+    assert_eq!(identity.unwrap().version, "uid-of-login/1");
+}
+
 #[cfg(all(feature = "docker", feature = "openstack"))]
 #[tokio::test]
 async fn a_secret_that_is_made_for_others_opens_nothing() {

@@ -85,22 +85,30 @@ impl Cluster {
         transfers.get(name).cloned().unwrap_or_default()
     }
 
-    /// Has a Secret in this version.
+    /// Has a Secret in this version, in the namespace `fleet`.
     pub(crate) fn put_secret(&self, name: &str, version: &str, data: &Value) {
-        let metadata = json!({ "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": version });
-        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data });
-        self.secrets.lock().unwrap().insert(name.to_owned(), secret);
+        self.put_secret_in("fleet", name, version, data);
     }
 
-    /// The Secret is of this type from now on.
+    /// The same in another namespace.
+    pub(crate) fn put_secret_in(&self, namespace: &str, name: &str, version: &str, data: &Value) {
+        let metadata = json!({ "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": version });
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data });
+        self.secrets
+            .lock()
+            .unwrap()
+            .insert(format!("{namespace}/{name}"), secret);
+    }
+
+    /// The Secret in `fleet` is of this type from now on.
     pub(crate) fn type_secret(&self, name: &str, type_: &str) {
         let mut secrets = self.secrets.lock().unwrap();
-        secrets.get_mut(name).unwrap()["type"] = json!(type_);
+        secrets.get_mut(&format!("fleet/{name}")).unwrap()["type"] = json!(type_);
     }
 
     /// Has it no more.
     pub(crate) fn remove_secret(&self, name: &str) {
-        self.secrets.lock().unwrap().remove(name);
+        self.secrets.lock().unwrap().remove(&format!("fleet/{name}"));
     }
 
     /// How often Secrets were read.
@@ -111,9 +119,10 @@ impl Cluster {
     fn answer(&self, head: &http::request::Parts, body: &[u8]) -> (u16, Value) {
         let parts: Vec<&str> = head.uri.path().trim_matches('/').split('/').collect();
         match (&head.method, parts.as_slice()) {
-            (&Method::GET, [.., "secrets", name]) => {
+            (&Method::GET, [.., "namespaces", namespace, "secrets", name]) => {
                 *self.reads.lock().unwrap() += 1;
-                let found = self.secrets.lock().unwrap().get(*name).cloned();
+                let found = self.secrets.lock().unwrap();
+                let found = found.get(&format!("{namespace}/{name}")).cloned();
                 found.map_or_else(|| refusal(404), |secret| (200, secret))
             }
             (&Method::PATCH, [.., plural, name, "status"]) => {

@@ -214,7 +214,8 @@ async fn limit_all(system: &Session<'_>, service: &str) -> Result<()> {
     Ok(())
 }
 
-async fn limit(system: &Session<'_>, service: &str, project: &str, limits: Limits) -> Result<()> {
+/// Has a project hold no more than this of a service's; both by their ids.
+pub(super) async fn limit(system: &Session<'_>, service: &str, project: &str, limits: Limits) -> Result<()> {
     let limits = resources(limits).map(|(name, limit)| {
         json!({
             "service_id": service, "region_id": REGION, "project_id": project,

@@ -26,7 +26,7 @@ pub async fn discard_protected<H: Harness>(harness: &H) -> Result<Held, Broken> 
     let next = lab.create(2).await?;
     lab.send(&next).await?;
     lab.is_published(&next).await?;
-    lab.leaves_nothing().await
+    lab.leaves(&[&next]).await
 }
 
 /// The second deletion finds nothing.
@@ -39,7 +39,7 @@ pub async fn discard_twice<H: Harness>(harness: &H) -> Result<Held, Broken> {
     lab.discard(&id).await?;
     let again = lab.store.discard(&id, lab.owner()).await?;
     ensure!(again == Discarded::WasGone, "what was gone is {again:?}");
-    lab.leaves_nothing().await
+    lab.leaves(&[]).await
 }
 
 /// What carries another owner stays, with all its bytes.
@@ -68,7 +68,7 @@ pub async fn discard_of_a_stranger<H: Harness>(harness: &H) -> Result<Held, Brok
         "giving away a stranger's image is {refused}"
     );
     lab.is_published(&id).await?;
-    lab.leaves_nothing().await
+    lab.leaves(&[&id]).await
 }
 
 /// A record that is being sent into can be deleted, and what is sent afterwards makes no image.
@@ -98,5 +98,5 @@ pub async fn discard_while_receiving<H: Harness>(harness: &H) -> Result<Held, Br
     let next = lab.create(2).await?;
     lab.send(&next).await?;
     lab.is_published(&next).await?;
-    lab.leaves_nothing().await
+    lab.leaves(&[&next]).await
 }

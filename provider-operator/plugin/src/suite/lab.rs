@@ -1,6 +1,6 @@
 //! What statements do with a cloud: images made, sent, looked at and taken away again, with words for what is not as it should be.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -154,7 +154,7 @@ impl<H: Harness> Lab<H> {
         };
         self.send_when_free(&id).await?;
         self.is_published(&id).await?;
-        self.leaves_nothing().await
+        self.leaves(&[&id]).await
     }
 
     /// Sends everything as soon as nobody else does. A cloud may look at what was sent first only after its sender has gone: until then the
@@ -236,18 +236,29 @@ impl<H: Harness> Lab<H> {
         Ok(())
     }
 
-    /// Takes everything of the owner away; nothing is left.
-    pub(super) async fn leaves_nothing(&self) -> Result<Held, Broken> {
-        for owned in self.store.owned(self.owner()).await? {
-            self.store.discard(&owned.id, self.owner()).await?;
+    /// The owner has exactly these in the cloud, and nothing when they were taken away.
+    pub(super) async fn leaves(&self, expected: &[&ImageId]) -> Result<Held, Broken> {
+        self.owns(expected).await?;
+        for id in expected {
+            self.store.discard(id, self.owner()).await?;
         }
+        self.owns(&[]).await?;
+        Ok(Held::Holds)
+    }
+
+    /// Returns when exactly these are the owner's; fails when that does not come.
+    async fn owns(&self, expected: &[&ImageId]) -> Result<(), Broken> {
+        let expected: BTreeSet<&ImageId> = expected.iter().copied().collect();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let left = self.store.owned(self.owner()).await?;
-            if left.is_empty() {
-                return Ok(Held::Holds);
+            let owned = self.store.owned(self.owner()).await?;
+            if owned.iter().map(|owned| &owned.id).collect::<BTreeSet<_>>() == expected {
+                return Ok(());
             }
-            ensure!(Instant::now() < deadline, "this is left: {left:?}");
+            ensure!(
+                Instant::now() < deadline,
+                "{expected:?} should be there, and owned are {owned:?}"
+            );
             time::sleep(PAUSE).await;
         }
     }

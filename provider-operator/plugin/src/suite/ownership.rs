@@ -74,8 +74,9 @@ pub async fn owned_is_exact<H: Harness>(harness: &H) -> Result<Held, Broken> {
     let owned = listed(strange.store.owned(strange.owner()).await?);
     let is_theirs = owned.len() == 1 && owned[0].3 == theirs;
     ensure!(is_theirs, "the stranger owns {theirs}, and listed is {owned:?}");
-    strange.leaves_nothing().await?;
-    lab.leaves_nothing().await
+    strange.leaves(&[&theirs]).await?;
+    let ours: Vec<&ImageId> = wanted.iter().map(|(_, _, _, id, _)| id).collect();
+    lab.leaves(&ours).await
 }
 
 /// Two looks see the same, and nothing comes of looking.
@@ -107,7 +108,7 @@ pub async fn observe_writes_nothing<H: Harness>(harness: &H) -> Result<Held, Bro
         "nothing shows that it moved: {whole:?}"
     );
     // The hint which record it is may be wrong, and says nothing else.
-    for recorded in [id, ImageId("00000000-0000-0000-0000-000000000000".to_owned())] {
+    for recorded in [id.clone(), ImageId("00000000-0000-0000-0000-000000000000".to_owned())] {
         lab.image.subject.recorded = Some(recorded);
         whole[1] = lab.observe().await?;
         ensure!(
@@ -115,7 +116,7 @@ pub async fn observe_writes_nothing<H: Harness>(harness: &H) -> Result<Held, Bro
             "a hint made another thing of it: {whole:?}"
         );
     }
-    lab.leaves_nothing().await
+    lab.leaves(&[&id]).await
 }
 
 /// What the object had before it wanted something else is seen.
@@ -139,7 +140,7 @@ pub async fn observe_other_keys<H: Harness>(harness: &H) -> Result<Held, Broken>
     "suite/another-object".clone_into(&mut image.subject.object);
     let others = lab.store.observe(&image.subject, &image).await?;
     ensure!(others.records.is_empty(), "another object has {others:?}");
-    lab.leaves_nothing().await
+    lab.leaves(&ids.iter().collect::<Vec<_>>()).await
 }
 
 /// What is not as the options say is seen, and as they say when it was amended.
@@ -170,5 +171,5 @@ pub async fn drift_is_seen_and_amended<H: Harness>(harness: &H) -> Result<Held, 
         record.drift.is_empty() && record.shown,
         "after it was amended it is {record:?}"
     );
-    lab.leaves_nothing().await
+    lab.leaves(&[&id]).await
 }

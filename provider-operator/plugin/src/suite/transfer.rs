@@ -44,7 +44,7 @@ pub async fn transfer_then_publish<H: Harness>(harness: &H) -> Result<Held, Brok
         "a transfer into a whole image",
     )?;
     ensure!(second == ErrorClass::State, "a transfer into a whole image is {second}");
-    lab.leaves_nothing().await
+    lab.leaves(&[&id]).await
 }
 
 /// Nobody who looks for the name finds an image that is not published: not while it comes, and not when it is whole.
@@ -77,7 +77,7 @@ pub async fn hidden_until_published<H: Harness>(harness: &H) -> Result<Held, Bro
         "half of an image is {coming:?}"
     );
     lab.is_published(&id).await?;
-    lab.leaves_nothing().await
+    lab.leaves(&[&id]).await
 }
 
 /// Who sends into a record that is being sent into is refused, and the first one goes on.
@@ -124,5 +124,5 @@ pub async fn second_writer_is_state<H: Harness>(harness: &H) -> Result<Held, Bro
         }
     }
     lab.is_published(&id).await?;
-    lab.leaves_nothing().await
+    lab.leaves(&[&id]).await
 }

@@ -107,7 +107,7 @@ pub async fn seal_before_last_byte<H: Harness>(harness: &H) -> Result<Held, Brok
     let is_sealed = seals.len() == 1 && seals[0].sha512 == sent.sums.sha512 && seals[0].bytes == sent.bytes;
     ensure!(is_sealed, "{sent:?} was sent, and sealed {seals:?}");
     lab.is_published(&id).await?;
-    lab.leaves_nothing().await
+    lab.leaves(&[&id]).await
 }
 
 fn async_channel() -> (

@@ -4,6 +4,7 @@
 mod import;
 mod list;
 mod patch;
+mod room;
 mod upload;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use provider_plugin::{Body, CloudError, ErrorClass, ImageId, Quota, Sent, SumsHandle, Turn};
 use tokio::time::{self, Instant};
 
-use super::{Glance, Question};
+use super::{Glance, Question, room::Room};
 use crate::session::Need;
 
 /// What the call is for, to read after "unable to".
@@ -56,6 +56,11 @@ impl Glance {
                 store.map_err(|_| CloudError::new(ErrorClass::Invalid, OPERATION, words))?,
             );
         }
+        let room = self.room(length).await;
+        let stream = match &room {
+            Some(room) => room.bound(stream),
+            None => stream,
+        };
         let transport = self.session.transport();
         let sending = transport.put(OPERATION, url, &token.value, headers, length, stream);
         let answered = tokio::select! {
@@ -74,6 +79,9 @@ impl Glance {
             Ok(answer) => self.error(&question, &answer),
             Err(error) => error,
         };
+        if let Some(passed) = room.and_then(|room| room.passed(OPERATION)) {
+            return Err(passed);
+        }
         if let Some(failure) = sums.failure() {
             return Err(CloudError::of_content(OPERATION, failure));
         }
@@ -88,6 +96,14 @@ impl Glance {
                 Err(refused) => Err(refused),
             },
             _ => Err(error),
+        }
+    }
+
+    /// The room for a body of unknown length. Where a cloud does not say how much there is, it is its own to notice.
+    async fn room(&self, length: Option<u64>) -> Option<Room> {
+        match length {
+            Some(_) => None,
+            None => self.usage("image_size_total").await.ok().flatten().map(Room::of),
         }
     }
 

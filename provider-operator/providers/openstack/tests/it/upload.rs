@@ -67,6 +67,22 @@ async fn only_a_body_of_unknown_length_is_chunked() {
 }
 
 #[tokio::test]
+async fn a_body_of_unknown_length_ends_where_the_project_has_no_room_for_more() {
+    let fake = fake().await;
+    let glance = glance(fake.site(), "tiny");
+    let id = made(&glance, json!({ "disk_format": "raw" })).await;
+    let disk = Disk {
+        knows_size: false,
+        ..stopping(usize::MAX)
+    };
+    let error = send(&glance, &id, disk).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::Quota, "{error}");
+    let quota = error.quota.unwrap();
+    assert_eq!((quota.limit, quota.used), (Some(8), Some(0)));
+    eventually("the end of the upload", || status(&fake, &id) == "queued").await;
+}
+
+#[tokio::test]
 async fn a_dropped_upload_leaves_an_empty_image_that_can_be_sent_again() {
     let fake = fake().await;
     let (glance, id) = an_image(&fake, "raw").await;
