@@ -25,6 +25,8 @@ use super::{
 
 /// Until an operator that runs begins with an object. Its queue may be long.
 const NOTICE: Duration = Duration::from_mins(1);
+/// Until an operator has written all that becoming ready brings along, also where there is much else to do.
+const AT_REST: Duration = Duration::from_secs(30);
 /// How long the command may take that makes an image unusable.
 const BREAK_DEADLINE: Duration = Duration::from_mins(10);
 /// A digest that no release has.
@@ -159,7 +161,7 @@ impl<'a, Step: Fn(&str)> Course<'a, Step> {
         let rests = histories
             .into_iter()
             .flatten()
-            .map(|history| history.rests(rest, rest * 2, |_| true));
+            .map(|history| history.rests(rest, (rest * 2).max(AT_REST), |_| true));
         if let Err(last) = try_join_all(rests).await {
             let writers = last.object.metadata.managed_fields.iter().flatten();
             let manager = writers.max_by_key(|entry| entry.time.as_ref().map(|time| time.0));

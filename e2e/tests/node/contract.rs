@@ -170,8 +170,9 @@ async fn a_deleted_job_ends_by_sigterm_or_after_its_grace_by_sigkill(kubelet: &K
         "work",
         &format!(": {word}; trap '' TERM; echo ready; while :; do sleep 0.1; done"),
     );
-    jobs.create(&job("polite", &json!({ "containers": [polite], "volumes": volumes }))?)
-        .await?;
+    // Who listens is given more than a busy machine takes to let him.
+    let polite = json!({ "containers": [polite], "volumes": volumes, "terminationGracePeriodSeconds": 10 });
+    jobs.create(&job("polite", &polite)?).await?;
     jobs.create(&job("deaf", &json!({ "containers": [deaf] }))?).await?;
     for name in ["polite", "deaf"] {
         jobs.says(name, "work", "ready").await?;

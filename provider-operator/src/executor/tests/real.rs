@@ -83,13 +83,13 @@ impl Work {
 
     /// Waits until the record takes bytes again: a write that a disk had begun ends, and a cloud notices that nobody is there any more.
     async fn let_go(&self) {
-        let end = Instant::now() + Duration::from_secs(10);
+        let end = Instant::now() + Duration::from_mins(1);
         while self.record().await.0 != RecordState::Empty {
             assert!(Instant::now() < end, "the record is still held");
         }
     }
 
-    /// Sends half of a file whose source stops there, and ends that within a second.
+    /// Sends half of a file whose source stops there, and ends that: within a second, or five of a machine that has much else to do.
     async fn sent_half(&self, id: &str, file: &[u8]) {
         let half = Disk {
             stops_after: file.len() / 2,
@@ -106,7 +106,7 @@ impl Work {
         let told = Instant::now();
         self.bench.executor.stop(&self.object, StopReason::Changed);
         let (outcome, _) = self.end().await;
-        assert!(told.elapsed() < Duration::from_secs(1), "{:?}", told.elapsed());
+        assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
         let class = FailureClass::Stopped {
             why: StopReason::Changed,
         };

@@ -184,7 +184,7 @@ pub(crate) async fn made(glance: &Glance, fields: Value) -> ImageId {
 
 /// Waits until it is so.
 pub(crate) async fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_mins(1);
     while !is_so() {
         assert!(Instant::now() < end, "{what} did not come about");
         tokio::time::sleep(Duration::from_millis(5)).await;

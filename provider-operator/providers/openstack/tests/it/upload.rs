@@ -93,7 +93,8 @@ async fn a_dropped_upload_leaves_an_empty_image_that_can_be_sent_again() {
     }
     let dropped = std::time::Instant::now();
     eventually("the end of the upload", || status(&fake, &id) == "queued").await;
-    assert!(dropped.elapsed() < Duration::from_secs(1), "{:?}", dropped.elapsed());
+    // Milliseconds, on a machine that has nothing else to do.
+    assert!(dropped.elapsed() < Duration::from_secs(5), "{:?}", dropped.elapsed());
     assert!(fake.image(&id.0).unwrap()["checksum"].is_null());
     send(&glance, &id, stopping(usize::MAX)).await.unwrap();
     assert_eq!(status(&fake, &id), "active");
