@@ -109,13 +109,13 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::PermissionDenied,
-        means: "The cloud lets us in, and does not permit what is needed, such as images that are public.",
-        reader: "Give the project or user that right, or ask for less: the message says what was refused.",
-        operator: "Tries again every half hour; at once when the object or its Secret is another.",
+        means: "The cloud lets us in, and does not permit what is needed, such as images that are public; or the API server does not let the operator read the Secret.",
+        reader: "Give the project or user that right, or ask for less: the message says what was refused. For a Secret it names the role that is missing.",
+        operator: "Tries again every half hour; at once when the object or its Secret is another, or can be read.",
     },
     Entry {
         word: Reason::QuotaExceeded,
-        means: "The project may not have so much; the message has the limit, what is used, and what is needed.",
+        means: "The project may not have so much; the message has the limit, what is used, and what is needed. One without a limit is of something before the cloud, which takes no body so long.",
         reader: "Delete images that nobody needs, or have the limit raised.",
         operator: "Tries again every five minutes.",
     },

@@ -127,7 +127,9 @@ fn provider(observed: &ReleaseObserved) -> Finding {
             progress,
             ..
         } => {
-            let progress = progress.as_ref().map(progress_of_provider);
+            // A provider that says it in its own words says it better.
+            let says_it = message.as_ref().is_some_and(|message| message.contains(" %"));
+            let progress = progress.as_ref().filter(|_| !says_it).map(progress_of_provider);
             let told = [phase, message, &progress].into_iter().flatten();
             let mut details: Vec<&str> = told.map(String::as_str).collect();
             if details.is_empty() {

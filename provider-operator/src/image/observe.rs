@@ -79,14 +79,7 @@ pub(super) async fn observe(
     memory: &Mutex<ImageMemory>,
 ) -> Case {
     let wish = served.kind.wish(&object);
-    let mut cloud = cloud(context, served.kind, id, wish.as_ref().ok(), memory).await;
-    // Where nobody can read what is wanted, nothing can be asked of a cloud.
-    if object.metadata.deletion_timestamp.is_some() && wish.is_ok() {
-        cloud = cloud.or_as_before(lock(memory).connection.clone());
-    }
-    if let Ok(connection) = &cloud.connection {
-        lock(memory).opened(connection);
-    }
+    let cloud = way(context, served.kind, id, &object, wish.as_ref().ok(), memory).await;
     let view = context.executor.look(id);
     let object = after_transfer(context, served, object, view.as_ref()).await;
     let status: NodeImageStatus = status_of(&object);
@@ -179,6 +172,26 @@ async fn after_transfer(
         // The write that follows is refused where the object is another one by now.
         Ok(_) | Err(_) => object,
     }
+}
+
+/// The way to the cloud of an object as there is one now; for one that goes also as there was one.
+async fn way(
+    context: &Context,
+    kind: &Kind,
+    id: &ObjectId,
+    object: &DynamicObject,
+    wish: Option<&ImageWish>,
+    memory: &Mutex<ImageMemory>,
+) -> Cloud {
+    let mut cloud = cloud(context, kind, id, wish, memory).await;
+    // Where nobody can read what is wanted, nothing can be asked of a cloud.
+    if object.metadata.deletion_timestamp.is_some() && wish.is_some() {
+        cloud = cloud.or_as_before(lock(memory).connection.clone());
+    }
+    if let Ok(connection) = &cloud.connection {
+        lock(memory).opened(connection);
+    }
+    cloud
 }
 
 /// The way to the cloud that an object names.

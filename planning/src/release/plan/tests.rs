@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::super::inventory::key_of;
-use super::super::observed::{Attempt, Belongs, Controlled, Failure, ObjectObserved, Read, Seen};
+use super::super::observed::{Attempt, Belongs, Controlled, Failure, ObjectObserved, ProviderProgress, Read, Seen};
 use super::*;
 use crate::object_key::ObjectRef;
 use crate::unlisted::Unlisted;
@@ -207,6 +207,37 @@ fn a_release_that_was_ready_stays_so_while_the_watch_of_its_provider_does_not_li
         told(&observed).0,
         ConditionStatus::False,
         "it may refer to another object by now"
+    );
+}
+
+#[test]
+fn how_far_a_provider_is_is_told_once() {
+    const TYPE: ConditionType = ConditionType::ProviderClusterStackReleaseReady;
+    let told = |message: &str| {
+        let key = ObjectKey::new("cluster.x-k8s.io", "ClusterClass", "fleet", TAG);
+        let mut observed = installed(&key);
+        observed.provider = Provider::Found {
+            uid: "one".to_owned(),
+            ready: false,
+            controlled: true,
+            foreign_controller: None,
+            phase: Some("Transferring".to_owned()),
+            message: Some(message.to_owned()),
+            progress: Some(ProviderProgress {
+                done: 32,
+                total: Some(64),
+                unit: "bytes".to_owned(),
+            }),
+        };
+        let plan = plan(&observed, now());
+        let told = find(&plan.status.conditions, TYPE).cloned().expect("it is told");
+        told.message.unwrap_or_default()
+    };
+    let waits = "providerClusterStackRelease not ready yet: Transferring";
+    assert_eq!(told("50 % of 64 B"), format!("{waits}, 50 % of 64 B"));
+    assert_eq!(
+        told("it is sent"),
+        format!("{waits}, it is sent, 50 % (32 of 64 bytes)")
     );
 }
 

@@ -52,7 +52,6 @@ fn class(status: StatusCode, words: &str, is_told_to_wait: bool, quota: Option<&
         403 => ErrorClass::Permission,
         404 | 410 => ErrorClass::Gone,
         405 | 501 => ErrorClass::Unsupported,
-        408 => ErrorClass::Unavailable,
         409 => ErrorClass::State,
         413 if quota.is_some_and(|quota| quota.resource == "image_count_uploading") => ErrorClass::Busy,
         413 if quota.is_some() => ErrorClass::Quota,
