@@ -6,8 +6,23 @@ use std::time::Duration;
 use jiff::Timestamp;
 use planning::image::Now;
 use planning::next::Next;
+use tokio::time::Instant;
 
-use crate::executor::Steady;
+/// The steady clock of this process: decisions, executors and memory have the same one, or they do not understand each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steady(Instant);
+
+impl Steady {
+    /// Zero is now.
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Since the beginning of the process.
+    pub(crate) fn now(self) -> Duration {
+        self.0.elapsed()
+    }
+}
 
 /// Tells the time. Clones tell the same; in unit tests all of it goes with the clock of the runtime, which a test may pause and run through.
 #[derive(Clone, Copy, Debug)]

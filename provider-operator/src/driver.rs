@@ -16,10 +16,18 @@ use kube::runtime::watcher::{self, Event};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::{Metrics, Outcome};
-use crate::operator::Look;
 
 /// An object whose reconcile panicked is left alone for so long, the others go on.
 const AFTER_PANIC: Duration = Duration::from_mins(1);
+
+/// What came of one reconcile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Nothing was done: this process does not lead.
+    NotOurs,
+    /// When to look again without a change, if that is known.
+    Done(Option<Duration>),
+}
 
 /// What a driver does with an object of this namespace and name.
 pub(crate) type Reconcile = Arc<dyn Fn(String, String) -> BoxFuture<'static, Look> + Send + Sync>;

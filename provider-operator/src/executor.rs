@@ -9,21 +9,19 @@ mod inprocess;
 pub(crate) mod jobs;
 mod lanes;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crds::providers::Provider;
 use futures::future::BoxFuture;
 use planning::image::{JobsSight, Op, StopReason};
 use provider_plugin::Progress;
-use tokio::time::Instant;
 
 pub(crate) use self::errand::Pace;
 pub(crate) use self::forms::Executors;
 pub(crate) use self::inprocess::{Bounds, InProcess, Wake};
 use self::jobs::JobOrder;
 use crate::identity::Connection;
+use crate::objects::ObjectId;
 use crate::source::Files;
 use crate::worker::{Found, WorkPlan};
 
@@ -62,31 +60,6 @@ pub(crate) trait Executor: Send + Sync {
     }
 }
 
-/// One image object of the cluster, in this life of it: another one of the same name has another uid.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ObjectId {
-    /// Whose kind it is of.
-    pub(crate) provider: Provider,
-    /// Its namespace.
-    pub(crate) namespace: String,
-    /// Its name.
-    pub(crate) name: String,
-    /// `metadata.uid`.
-    pub(crate) uid: String,
-}
-
-impl fmt::Display for ObjectId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            provider,
-            namespace,
-            name,
-            uid: _,
-        } = self;
-        write!(formatter, "{} {namespace}/{name}", provider.definition().image_kind)
-    }
-}
-
 /// A deed with everything that it needs.
 pub(crate) struct Order {
     /// What is done, and for what.
@@ -108,22 +81,6 @@ pub(crate) struct OpView {
     pub(crate) found: Found,
     /// How far its bytes are, in all detail.
     pub(crate) progress: Option<Progress>,
-}
-
-/// The steady clock of this process: decisions, executors and memory have the same one, or they do not understand each other.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Steady(Instant);
-
-impl Steady {
-    /// Zero is now.
-    pub(crate) fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    /// Since the beginning of the process.
-    pub(crate) fn now(self) -> Duration {
-        self.0.elapsed()
-    }
 }
 
 #[cfg(test)]

@@ -23,9 +23,9 @@ use self::execute::{Pass, Performed};
 use self::memory::ImageMemory;
 use self::observe::observe;
 use crate::context::{Context, Served};
-use crate::executor::ObjectId;
+use crate::driver::Look;
 use crate::executor::jobs::{job_name, logs};
-use crate::operator::Look;
+use crate::objects::ObjectId;
 
 /// Steps of one reconcile: from nothing to the first deed, or from the end of one to the next, it takes fewer.
 const STEPS: usize = 12;

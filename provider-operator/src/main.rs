@@ -17,6 +17,7 @@ mod kinds;
 mod metrics;
 mod objects;
 mod operator;
+mod owner;
 mod progress;
 #[cfg(feature = "docker")]
 mod registries;

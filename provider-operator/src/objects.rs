@@ -2,10 +2,12 @@
 //! moment after the answer did, and who decides in between would decide on a past that it made itself. Decides nothing.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crds::labels::DELETE_FOR_MOVE;
+use crds::providers::Provider;
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -15,6 +17,31 @@ use tokio::time::Instant;
 
 /// How long it is remembered that an object went to another management cluster: longer than `clusterctl` takes to move what it belongs to.
 const MOVED: Duration = Duration::from_mins(15);
+
+/// One image object of the cluster, in this life of it: another one of the same name has another uid.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ObjectId {
+    /// Whose kind it is of.
+    pub(crate) provider: Provider,
+    /// Its namespace.
+    pub(crate) namespace: String,
+    /// Its name.
+    pub(crate) name: String,
+    /// `metadata.uid`.
+    pub(crate) uid: String,
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            provider,
+            namespace,
+            name,
+            uid: _,
+        } = self;
+        write!(formatter, "{} {namespace}/{name}", provider.definition().image_kind)
+    }
+}
 
 /// Namespace and name.
 type Place = (String, String);

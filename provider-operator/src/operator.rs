@@ -1,7 +1,6 @@
 //! The controllers of the providers that are served: watches, drivers, and what wakes them. Ends when told to, after everything that is under way.
 
 mod executors;
-mod owner;
 mod wakes;
 
 use std::sync::Arc;
@@ -29,20 +28,18 @@ use sourcing::Connector;
 use tokio_util::sync::CancellationToken;
 
 use self::executors::executors;
-pub(crate) use self::owner::known_as;
-use self::owner::owner;
 use self::wakes::{Keep, keeps, of_image, of_release, wakes_releases};
 use crate::args::Args;
-use crate::clock::Clock;
+use crate::clock::{Clock, Steady};
 use crate::context::{Context, Served, Settings};
 use crate::driver::{Driver, Gone, Reconcile, changed};
-use crate::executor::Steady;
 use crate::executor::jobs::Jobs;
 use crate::identity::{Connections, Secrets};
 use crate::image_files::ImageFiles;
 use crate::kinds::Kind;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
+use crate::owner::owner;
 use crate::supply::Supply;
 use crate::sweeper::{self, Scopes};
 use crate::{image, release};
@@ -75,15 +72,6 @@ pub(crate) struct Ends {
     pub(crate) stop: CancellationToken,
     /// Another process leads: nothing may go on.
     pub(crate) fenced: CancellationToken,
-}
-
-/// What came of one reconcile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// Nothing was done: this process does not lead.
-    NotOurs,
-    /// When to look again without a change, if that is known.
-    Done(Option<Duration>),
 }
 
 /// Works until told to end.

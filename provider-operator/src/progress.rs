@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{self, Instant};
 
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 use crate::worker::WorkPlan;
 
 /// Field manager of `status.transfer.sealed`.

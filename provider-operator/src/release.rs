@@ -25,8 +25,8 @@ use self::execute::{Executed, execute};
 use self::memory::{ReleaseMemory, lock};
 use self::observe::observe;
 use crate::context::{Context, Served};
+use crate::driver::Look;
 use crate::kinds::with;
-use crate::operator::Look;
 
 /// Rounds of one reconcile: the finalizer, the objects, and what there is then.
 const ROUNDS: usize = 4;

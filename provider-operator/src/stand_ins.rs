@@ -21,8 +21,8 @@ use provider_plugin::{
 use tokio::time;
 
 pub(crate) use self::cluster::Cluster;
-use crate::executor::ObjectId;
 use crate::identity::Connection;
+use crate::objects::ObjectId;
 use crate::source::Files;
 use crate::worker::{ContentSpec, WorkPlan};
 

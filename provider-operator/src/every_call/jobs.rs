@@ -15,7 +15,8 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::{FEWEST, IMAGE, LONG, begin, disk, files, operated, paused};
-use crate::executor::{Order, Pace, Steady, errand};
+use crate::clock::Steady;
+use crate::executor::{Order, Pace, errand};
 use crate::identity::Connection;
 use crate::progress::Ledgers;
 use crate::stand_ins::{Anywhere, Disk};

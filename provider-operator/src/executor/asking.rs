@@ -11,11 +11,11 @@ use provider_plugin::{Discarded, ImageId, Owned, OwnerId};
 use tokio::sync::oneshot;
 use tokio::time;
 
-use super::ObjectId;
 use super::errand::silent;
 use super::inprocess::{Desk, InProcess, Shared, stopped};
 use super::lanes::Ticket;
 use crate::identity::Connection;
+use crate::objects::ObjectId;
 use crate::worker::Failed;
 
 /// Who asks in the line of a cloud: a party of its own among namespaces, none of which has an empty name.

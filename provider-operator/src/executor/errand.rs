@@ -4,17 +4,17 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::Order;
+use crate::clock::Steady;
+use crate::identity::Connection;
+use crate::metrics::{CloudCounts, Direction};
+use crate::progress::Ledger;
+use crate::worker::{Failed, Whose, Worked, work};
 use async_trait::async_trait;
 use futures::FutureExt;
 use planning::image::{FailureClass, SHORT_DEED};
 use provider_plugin::{Progress, Report, Seal, SealError, Stage};
 use tokio::time;
-
-use super::{Order, Steady};
-use crate::identity::Connection;
-use crate::metrics::{CloudCounts, Direction};
-use crate::progress::Ledger;
-use crate::worker::{Failed, Whose, Worked, work};
 
 /// How far the bytes of a deed are, in memory.
 #[derive(Debug)]

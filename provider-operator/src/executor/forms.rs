@@ -6,7 +6,8 @@ use futures::future::BoxFuture;
 use planning::image::{JobsSight, StopReason};
 
 use super::jobs::Jobs;
-use super::{Executor, InProcess, ObjectId, OpView, Order};
+use super::{Executor, InProcess, OpView, Order};
+use crate::objects::ObjectId;
 
 /// Does each deed in the form that its order names.
 pub(crate) struct Executors {

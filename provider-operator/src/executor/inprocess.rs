@@ -15,7 +15,9 @@ use super::asking::{Asking, Turn};
 use super::errand::{self, Pace};
 use super::gates::Gates;
 use super::lanes::{Lanes, Ticket};
-use super::{Executor, ObjectId, OpView, Order, Steady};
+use super::{Executor, OpView, Order};
+use crate::clock::Steady;
+use crate::objects::ObjectId;
 use crate::progress::Ledgers;
 use crate::worker::{Failed, Found, Whose, Worked};
 

@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
+use super::Bounds;
+use crate::objects::ObjectId;
 use operator_kit::turns::Line;
 use provider_plugin::CloudName;
-
-use super::{Bounds, ObjectId};
 
 /// The places for short deeds in all clouds together, as many times as one cloud has.
 const CLOUDS_AT_ONCE: usize = 16;

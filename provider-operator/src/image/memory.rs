@@ -11,8 +11,8 @@ use planning::image::{
 };
 
 use super::seen::Motions;
-use crate::executor::ObjectId;
 use crate::identity::Connection;
+use crate::objects::ObjectId;
 use crate::worker::Found;
 
 /// What is asked for. What was seen for something else may be otherwise now.

@@ -14,9 +14,10 @@ use serde_json::json;
 use super::memory::{ImageMemory, lock};
 use super::wanted::{Asked, Beside, asked, basis};
 use crate::context::{Context, Served};
-use crate::executor::{ObjectId, OpView};
+use crate::executor::OpView;
 use crate::identity::{Connection, SecretError};
 use crate::kinds::{ImageWish, Kind, status_of};
+use crate::objects::ObjectId;
 
 /// Nothing may move for so long before a transfer is given up.
 const STALL: Duration = Duration::from_mins(1);

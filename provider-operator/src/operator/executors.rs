@@ -7,10 +7,12 @@ use kube::Client;
 
 use super::wakes::wakes_images;
 use crate::args::Args;
+use crate::clock::Steady;
 use crate::context::Served;
 use crate::executor::jobs::{Jobs, Sent};
-use crate::executor::{Bounds, Executors, InProcess, ObjectId, Steady};
+use crate::executor::{Bounds, Executors, InProcess};
 use crate::kinds::status_of;
+use crate::objects::ObjectId;
 use crate::progress::Ledgers;
 use crate::worker::document::NetworkOfDocument;
 

@@ -7,8 +7,9 @@ use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 
 use crate::context::{Context, Served};
-use crate::executor::{ObjectId, Wake};
+use crate::executor::Wake;
 use crate::image_files::pinned;
+use crate::objects::ObjectId;
 use crate::supply::Needed;
 
 /// By what the executor wakes the drivers of images.

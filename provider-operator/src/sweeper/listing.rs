@@ -13,10 +13,11 @@ use provider_plugin::OwnerId;
 use super::survey::{Scope, Sight, Survey};
 use super::table::{Row, table};
 use crate::args::Args;
-use crate::executor::{Bounds, InProcess, Steady};
+use crate::clock::Steady;
+use crate::executor::{Bounds, InProcess};
 use crate::identity::{Connections, Secrets};
 use crate::kinds::Kind;
-use crate::operator::known_as;
+use crate::owner::known_as;
 use crate::progress::Ledgers;
 
 /// What a list comes to.

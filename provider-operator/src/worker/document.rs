@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{ContentSpec, WorkPlan};
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 
 /// The only version so far.
 const VERSION: u32 = 1;

@@ -4,7 +4,7 @@ use planning::image::{Abilities, Deed, Done, ReadBack, Source};
 use provider_plugin::{Compression, ImageSpec, Observed, Pinned};
 
 use super::Failed;
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 
 /// A deed and what it is about. What it is done with, a cloud and files, is beside it.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use crds::PROVIDER_GROUP;
 use serde_json::{Value, json};
 
 use super::names;
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 
 /// Service account, role and binding of all Jobs of an object. They go with it at the latest.
 pub(super) fn access(object: &ObjectId) -> [Value; 3] {

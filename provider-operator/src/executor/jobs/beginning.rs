@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 
 use super::ending::{is_of, last_words};
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 
 /// What a container waits for that will come by itself.
 const USUAL: [&str; 2] = ["PodInitializing", "ContainerCreating"];

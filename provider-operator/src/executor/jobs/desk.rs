@@ -11,7 +11,8 @@ use tokio::task::JoinHandle;
 
 use super::ending::{Before, unsent, vanished};
 use super::known::{Known, Stage};
-use crate::executor::{ObjectId, OpView};
+use crate::executor::OpView;
+use crate::objects::ObjectId;
 use crate::worker::{Found, WorkPlan};
 
 /// The roles that are named where they are missing.

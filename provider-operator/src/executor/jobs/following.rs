@@ -12,7 +12,7 @@ use super::desk::Target;
 use super::ending::{end, vanished};
 use super::known::{Known, Over, Stage};
 use super::{FIRST_LOOK, GONE, LOOKS, PAUSE, Shared, TRIES};
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 
 impl Shared {
     /// Ends a Job, and waits until it is gone.

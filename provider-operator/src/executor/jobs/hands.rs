@@ -19,7 +19,7 @@ use tokio::time::{self, Instant};
 
 use super::known::{Known, Stage, is_owned};
 use super::{access, names};
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 use crate::worker::WorkPlan;
 
 /// How long an earlier Job may be in the way of the next one.

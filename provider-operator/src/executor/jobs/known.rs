@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
 
 use super::names;
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 use crate::worker::WorkPlan;
 use crate::worker::document::Document;
 

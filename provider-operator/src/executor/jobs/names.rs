@@ -4,7 +4,7 @@ use crds::{PROVIDER_GROUP, VERSION, labels};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 
 /// Hexadecimal digits of a name.
 const DIGITS: usize = 12;

@@ -8,7 +8,8 @@ use planning::image::{Form, Op, OpState};
 use provider_plugin::CloudName;
 
 use crate::executor::lanes::{Lanes, Ticket};
-use crate::executor::{Bounds, ObjectId, OpView, Order};
+use crate::executor::{Bounds, OpView, Order};
+use crate::objects::ObjectId;
 use crate::worker::{Found, WorkPlan};
 
 /// Who waits, and who has a place.

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Map, Value, json};
 
 use super::names;
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 use crate::worker::document::{Document, DocumentError, NetworkOfDocument};
 use crate::worker::exit;
 

@@ -6,7 +6,7 @@ use planning::image::{Deed, Done, FailureClass, OpState, StopReason};
 use super::desk::{Desk, Target, without_right};
 use super::known::{Known, Over, Stage};
 use super::names;
-use crate::executor::ObjectId;
+use crate::objects::ObjectId;
 use crate::stand_ins::{object, plan};
 use std::time::Duration;
 

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use planning::image::{Deed, Done, Failure, OpState};
-use tokio::time::{self, Instant};
-
-use super::super::{Bounds, Executor, InProcess, ObjectId, OpView, Order, Steady};
+use super::super::{Bounds, Executor, InProcess, OpView, Order};
+use crate::clock::Steady;
+use crate::objects::ObjectId;
 use crate::progress::Ledgers;
 use crate::stand_ins::{Clay, Cluster, object, plan};
+use planning::image::{Deed, Done, Failure, OpState};
+use tokio::time::{self, Instant};
 
 /// The version of the Secret where it does not matter.
 const VERSION: &str = "uid/1";

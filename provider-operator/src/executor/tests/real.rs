@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::super::{Executor, OpView, Order};
+use super::bench::{Bench, eventually};
+use crate::identity::Connection;
+use crate::objects::ObjectId;
+use crate::source::Files;
+use crate::stand_ins::{Anywhere, Disk, object, plan};
 use http::Method;
 use openstack_lab::disk;
 use openstack_lab::fake::{Fake, FakeOptions};
@@ -15,12 +21,6 @@ use provider_openstack::OpenStack;
 use provider_plugin::{Format, Identity, Provider, RecordState};
 use serde_json::json;
 use tempfile::TempDir;
-
-use super::super::{Executor, ObjectId, OpView, Order};
-use super::bench::{Bench, eventually};
-use crate::identity::Connection;
-use crate::source::Files;
-use crate::stand_ins::{Anywhere, Disk, object, plan};
 
 const MIB: usize = 1 << 20;
 

@@ -12,9 +12,8 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::clock::Clock;
+use crate::clock::{Clock, Steady};
 use crate::every_call::{FIRST, RELEASES, SECOND};
-use crate::executor::Steady;
 use crate::stand_ins::Cluster;
 
 #[derive(Parser)]
