@@ -118,7 +118,8 @@ fn early_413() -> Result<()> {
 /// Whoever asks again waits as long as he was told to.
 async fn waits(stage: &mut Stage<'_>, headers: &[(&str, &str)]) -> Result<String> {
     let busy = Trouble::answer(StatusCode::TOO_MANY_REQUESTS, headers, "not now");
-    stage.proxy.meet(Method::GET, "/v2/images?", 1, busy);
+    // A look at the image, and not that of whoever looks for orphans, who does not ask again.
+    stage.proxy.meet(Method::GET, "cs_object=", 1, busy);
     stage.want_disk("ubuntu", &small(1)).await?;
     stage.operate().await?;
     let id = stage.id("ubuntu").await?;
