@@ -33,7 +33,7 @@ fn plan(kind: &str, namespace: &str) -> Plan {
         spec: json!({}),
         breaking: None,
         kubeconfig: PathBuf::new(),
-        deadline: Duration::from_mins(2),
+        deadline: Duration::from_mins(1),
         rest: Duration::from_secs(3),
     }
 }
