@@ -25,12 +25,6 @@ pub const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
 /// Groups and plurals of what no chart of a test brings, besides our kinds and the providers'.
 const OF_NO_CHART: [(&str, &str); 2] = [("cluster.x-k8s.io", "clusters"), ("coordination.k8s.io", "leases")];
 
-/// What the provider operator may do and no journey has it do, each with the reason.
-const IN_NO_JOURNEY: [(&str, &str); 1] = [(
-    "update openstacknodeimagereleases,filestorenodeimagereleases,dockernodeimagereleases",
-    "an image that releases share changes hands in the tests of the room, for every call that may fail",
-)];
-
 /// Whose rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OperatorName {
@@ -75,12 +69,6 @@ impl Permission {
 
     fn words(&self) -> String {
         format!("{} {}", self.verb, self.resources.join(","))
-    }
-
-    /// Whether no journey needs it.
-    fn is_in_no_journey(&self) -> bool {
-        let words = self.words();
-        self.operator == OperatorName::Provider && IN_NO_JOURNEY.iter().any(|(listed, _)| *listed == words)
     }
 
     fn covers(&self, verb: &str, group: &str, resource: &str) -> bool {
@@ -185,37 +173,15 @@ fn note(used: &BTreeSet<Permission>) -> Result<()> {
         .with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// Where what the test programs asked for differs from what is said of an operator.
-#[derive(Debug)]
-pub struct Differences {
-    /// Its roles allow it, and it was not asked for.
-    pub never: Vec<String>,
-    /// It is said that no journey asks for it, and one did.
-    pub all_the_same: Vec<String>,
-}
-
-/// What all test programs together asked for in this operator's name, against its roles; `None` where nothing was noted, because only some programs ran.
-pub fn differences(operator: OperatorName) -> Result<Option<Differences>> {
+/// What this operator did not ask for in any test program although its roles allow it; `None` where nothing was noted, because only some programs ran.
+pub fn never_asked_for(operator: OperatorName) -> Result<Option<Vec<String>>> {
     let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) else {
         return Ok(None);
     };
-    Ok(Some(differ(operator, &noted(&folder)?)))
-}
-
-fn differ(operator: OperatorName, noted: &BTreeSet<String>) -> Differences {
-    let permissions = operator.permissions();
-    let needed = permissions.iter().filter(|(_, is_needed)| *is_needed);
-    let (excused, expected): (Vec<_>, Vec<_>) = needed
-        .map(|(permission, _)| permission)
-        .partition(|permission| permission.is_in_no_journey());
-    let lines = |permissions: Vec<&Permission>, is_noted: bool| {
-        let lines = permissions.into_iter().map(Permission::line);
-        lines.filter(|line| noted.contains(line) == is_noted).collect()
-    };
-    Differences {
-        never: lines(expected, false),
-        all_the_same: lines(excused, true),
-    }
+    let noted = noted(&folder)?;
+    let needed = operator.permissions().into_iter().filter(|(_, is_needed)| *is_needed);
+    let lines = needed.map(|(permission, _)| permission.line());
+    Ok(Some(lines.filter(|line| !noted.contains(line)).collect()))
 }
 
 fn noted(folder: &Path) -> Result<BTreeSet<String>> {
@@ -300,33 +266,5 @@ mod tests {
             let error = used(OperatorName::Provider, [&refused]).expect_err("no right");
             assert!(error.to_string().contains("provider_operator.rs"), "{error}");
         }
-    }
-
-    #[test]
-    fn what_is_in_no_journey_is_a_right_that_there_is() {
-        let words: BTreeSet<String> = OperatorName::Provider
-            .permissions()
-            .iter()
-            .map(|(permission, _)| permission.words())
-            .collect();
-        for (listed, reason) in IN_NO_JOURNEY {
-            assert!(words.contains(listed) && !reason.is_empty(), "{listed}");
-        }
-    }
-
-    #[test]
-    fn what_no_journey_is_said_to_ask_for_is_told_when_one_does() {
-        let of_nobody = differ(OperatorName::Provider, &BTreeSet::new());
-        assert!(
-            of_nobody.all_the_same.is_empty() && !of_nobody.never.is_empty(),
-            "{of_nobody:?}"
-        );
-        let permissions = OperatorName::Provider.permissions();
-        let all = permissions.iter().map(|(permission, _)| permission.line()).collect();
-        let of_all = differ(OperatorName::Provider, &all);
-        assert!(
-            of_all.never.is_empty() && of_all.all_the_same.len() == IN_NO_JOURNEY.len(),
-            "{of_all:?}"
-        );
     }
 }
