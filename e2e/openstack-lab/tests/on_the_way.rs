@@ -19,6 +19,20 @@ async fn behind_a_proxy() -> anyhow::Result<(Fake, Proxy)> {
     Ok((fake, proxy))
 }
 
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until an image has this status; a test that waits in vain ends.
+async fn becomes(fake: &Fake, id: &str, status: &str) {
+    let waiting = async {
+        while fake.image(id).unwrap()["status"] != status {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    waited.unwrap_or_else(|_| panic!("{id} is not {status}: {:?}", fake.image(id)));
+}
+
 #[tokio::test]
 async fn a_login_leads_to_the_images_by_way_of_the_proxy() {
     let (fake, proxy) = behind_a_proxy().await.unwrap();
@@ -81,14 +95,11 @@ async fn a_stranded_body_keeps_its_record_until_everything_is_let_go() {
     // A connection that had been closed would have been noticed by an answer later.
     assert_eq!(demo.image(&id).await.unwrap()["status"], "saving");
     proxy.relent();
-    while fake.image(&id).unwrap()["status"] != "queued" {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    becomes(&fake, &id, "queued").await;
 }
 
 #[tokio::test]
 async fn a_chosen_change_stops_before_within_or_after_what_it_does() {
-    const PATIENCE: Duration = Duration::from_secs(30);
     let (fake, proxy) = behind_a_proxy().await.unwrap();
     let visitor = Visitor::new(proxy.site()).await.unwrap();
     let demo = visitor.tenant("openstack").await.unwrap();
@@ -112,9 +123,7 @@ async fn a_chosen_change_stops_before_within_or_after_what_it_does() {
     let stopped = async {
         let struck = strike.wait(PATIENCE).await.unwrap();
         // What was passed on arrives while it stands still.
-        while fake.image(&id).unwrap()["status"] != "saving" {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        becomes(&fake, &id, "saving").await;
         drop(struck);
     };
     let (sent, ()) = tokio::join!(demo.put(&id, "file", whole(visitor.disk.clone())), stopped);
@@ -123,9 +132,7 @@ async fn a_chosen_change_stops_before_within_or_after_what_it_does() {
     assert_eq!(changes.iter().map(|change| change.sent).last(), Some(1_000));
     assert_eq!(changes[1].status, Some(StatusCode::CREATED));
     // Nothing is chosen any more.
-    while fake.image(&id).unwrap()["status"] != "queued" {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    becomes(&fake, &id, "queued").await;
     let reply = demo.put(&id, "file", whole(visitor.disk.clone())).await.unwrap();
     assert_eq!(reply.status, StatusCode::NO_CONTENT);
 }
