@@ -115,7 +115,7 @@ impl ImageFiles {
         let address = LayerAddress::parse(url);
         let allowed = address.as_ref().map(|_| OF_PODS);
         let read = NamedSecret::read_or_of_type(&self.client, FIELD, reference, namespace, allowed).await?;
-        if let Some(login) = address
+        if let Some(OfPods(login)) = address
             .map(|address| of_pods(&read, reference, &address))
             .transpose()?
             .flatten()
@@ -187,13 +187,16 @@ impl ImageFiles {
     }
 }
 
-/// What a Secret has of that by which Pods pull from registries: the login for this one, or that there is none. `None`: it has nothing of the sort.
+/// What Pods pull with from one registry: a login, or that it asks for none.
+struct OfPods(Option<Credentials>);
+
+/// What a Secret has of that by which Pods pull from registries. `None`: it has nothing of the sort.
 #[cfg(feature = "docker")]
 fn of_pods(
     read: &NamedSecret<'_>,
     reference: &SecretReference,
     address: &LayerAddress,
-) -> Result<Option<Option<Credentials>>, SecretError> {
+) -> Result<Option<OfPods>, SecretError> {
     use provider_docker::{LOGINS, Login, Logins};
 
     if reference.key.as_deref().is_some_and(|key| key != LOGINS) {
@@ -205,10 +208,8 @@ fn of_pods(
     let logins = Logins::parse(&text.into()).ok_or_else(|| read.missing("logins of the form that Pods read"))?;
     let repository = address.repository();
     let login = logins.of(repository.host(), repository.name());
-    Ok(Some(login.map(|Login { username, password }| Credentials::Basic {
-        username,
-        password,
-    })))
+    let login = login.map(|Login { username, password }| Credentials::Basic { username, password });
+    Ok(Some(OfPods(login)))
 }
 
 /// Nothing, without the provider that knows what Pods pull with.
@@ -218,7 +219,7 @@ fn of_pods(
     _read: &NamedSecret<'_>,
     _reference: &SecretReference,
     _address: &LayerAddress,
-) -> Result<Option<Option<Credentials>>, SecretError> {
+) -> Result<Option<OfPods>, SecretError> {
     Ok(None)
 }
 

@@ -125,10 +125,10 @@ impl Cloud<'_> {
     pub async fn set(&self, id: &str, field: &str, value: &str) -> Result<()> {
         let path = format!("/images/{id}");
         let kind = Some("application/openstack-images-v2.1-json-patch");
-        let patch = json!([{ "op": "replace", "path": format!("/{field}"), "value": value }]);
+        let changes = json!([{ "op": "replace", "path": format!("/{field}"), "value": value }]);
         let reply = self
             .0
-            .call(Method::PATCH, &path, kind, whole(patch.to_string()))
+            .call(Method::PATCH, &path, kind, whole(changes.to_string()))
             .await?;
         ensure!(
             reply.status.is_success(),

@@ -9,8 +9,8 @@ use crate::{everywhere, place::SHELL, really};
 /// A build by this script.
 pub(crate) fn build(script: &str, more: Value) -> Value {
     let mut build = json!({ "image": SHELL, "command": ["/bin/sh", "-c", script], "sizeLimit": "64Mi" });
-    for (field, value) in more.as_object().into_iter().flatten() {
-        build[field] = value.clone();
+    if let Value::Object(more) = more {
+        build.as_object_mut().expect("it is one").extend(more);
     }
     json!({ "url": "", "build": build })
 }

@@ -285,7 +285,7 @@ async fn ends(place: &Place, name: &'static str, trouble: Trouble, code: i32, re
 fn each_way_in_which_a_cloud_refuses_has_its_code_and_is_understood() -> Result<()> {
     let answer = |status| Trouble::answer(status, &[], "no");
     everywhere(async |place| {
-        let all = [
+        let all = vec![
             ends(
                 place,
                 "busy",

@@ -64,15 +64,15 @@ fn a_job_that_somebody_deletes_is_made_again() -> Result<()> {
             .await?;
         wish.moves().await?;
         // Otherwise the Pod is gone before anybody has seen how its program ended.
-        let hold = |finalizers: Value| json!({ "metadata": { "finalizers": finalizers } });
+        let kept_by = |finalizers: Value| json!({ "metadata": { "finalizers": finalizers } });
         let kept = wish.pods().await?.pop().and_then(|pod| pod.metadata.finalizers);
         let kept = kept.unwrap_or_default();
         let held: Vec<_> = kept.iter().map(String::as_str).chain(["test.example/seen"]).collect();
-        wish.patch_pod(&hold(json!(held))).await?;
+        wish.patch_pod(&kept_by(json!(held))).await?;
         wish.delete_job().await?;
         let said = wish.ended_with("worker", 143).await?;
         ensure!(said.contains("the Pod was told to end"), "{said}");
-        wish.patch_pod(&hold(json!([]))).await?;
+        wish.patch_pod(&kept_by(json!([]))).await?;
         web.go_on();
         wish.ready().await?;
         ensure!(wish.bytes()? == disk(), "the bytes are others");

@@ -17,6 +17,7 @@ use futures::future::try_join_all;
 use self::place::{Place, RUNTIME};
 
 /// Runs a test wherever Pods can run: in all places at once, because most of it is waiting.
+#[expect(clippy::needless_pass_by_value, reason = "a test is written down where it is given")]
 fn everywhere(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
         let places = places().await?;
@@ -26,6 +27,7 @@ fn everywhere(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
 }
 
 /// Runs a test where containers are containers, if the machine can have such.
+#[expect(clippy::needless_pass_by_value, reason = "a test is written down where it is given")]
 fn really(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
         for (kind, place) in places().await? {

@@ -28,7 +28,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 /// Longer than a Job takes on a machine that has much else to do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The image with the shell, in which builds run.
 pub(crate) use e2e::workers::SHELL;
@@ -180,11 +180,12 @@ impl Place {
 
 /// The spec of an image for the store.
 pub(crate) fn for_store(name: &str, image: Value, more: Value) -> Value {
-    let mut spec = json!({ "store": "default", "image": image });
+    let mut spec = json!({ "store": "default" });
+    spec["image"] = image;
     spec["image"]["name"] = json!(format!("{name}.raw"));
     spec["image"]["format"] = json!("raw");
-    for (field, value) in more.as_object().into_iter().flatten() {
-        spec[field] = value.clone();
+    if let Value::Object(more) = more {
+        spec.as_object_mut().expect("it is one").extend(more);
     }
     spec
 }
@@ -289,13 +290,13 @@ impl Wish<'_> {
         let job = self.jobs().await?.pop().context("no Job")?;
         let jobs: Api<Job> = Api::namespaced(self.place.client.clone(), self.name);
         let name = job.metadata.name.context("a name")?;
-        jobs.delete(&name, &kube::api::DeleteParams::foreground()).await?;
+        jobs.delete(&name, &DeleteParams::foreground()).await?;
         Ok(())
     }
 
     /// Deletes the object, and waits until nothing is left of it.
     pub(crate) async fn delete(&self) -> Result<()> {
-        self.api.delete(self.name, &Default::default()).await?;
+        self.api.delete(self.name, &DeleteParams::default()).await?;
         let look = async || {
             let object = self.api.get_opt(self.name).await?;
             let (jobs, pods) = (self.jobs().await?, self.pods().await?);

@@ -82,7 +82,7 @@ fn packed_images_arrive_unpacked_and_one_of_the_release_itself_too() -> Result<(
             .to_owned();
         for (kind, _) in PACKED {
             let url = server.url("127.0.0.1");
-            text += &format!("- url: {url}/disk.{kind}\n  name: was-{kind}\n");
+            text.extend(["- url: ", &url, "/disk.", kind, "\n  name: was-", kind, "\n"]);
         }
         source.write("node-images.yaml", &text)?;
         let tag = journey.releases.publish_stack(&source.path(), "v1")?;

@@ -86,7 +86,7 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
     })
 }
 
-/// The paths of an image and of its digest, as the page tells a Metal3MachineTemplate of them.
+/// The paths of an image and of its digest, as the page tells a `Metal3MachineTemplate` of them.
 fn addresses_of_metal3() -> Result<[String; 2]> {
     let mut parts = PAGE.split("```yaml\n").filter_map(|part| part.split("```").next());
     let part = parts.find(|part| part.contains("kind: Metal3MachineTemplate"));

@@ -75,7 +75,6 @@ fn are_fresh(mut waits: Vec<Duration>) -> Result<()> {
     let longest = waits[waits.len() - 1];
     let is_fresh = median < Duration::from_secs(1) && longest < Duration::from_secs(10);
     let told = format!("{} changes, median {median:?}, longest {longest:?}", waits.len());
-    println!("{told}");
     ensure!(is_fresh, "{told}");
     Ok(())
 }

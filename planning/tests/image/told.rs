@@ -762,8 +762,8 @@ fn what_holds_a_job_up_is_told_as_long_as_it_is_under_way() {
     let (id, attempt) = (format!("{KEY}-2"), 2);
     input.op = running(Deed::Build { id, attempt }, 1).map(|op| Op { form: Form::Job, ..op });
     let ready = |input: &Input| {
-        let conditions = told(input).conditions.into_iter();
-        let ready = conditions.filter(|condition| condition.type_ == "Ready").last();
+        let mut conditions = told(input).conditions.into_iter();
+        let ready = conditions.rfind(|condition| condition.type_ == "Ready");
         ready.and_then(|ready| ready.message).unwrap_or_default()
     };
     assert_eq!(ready(&input), "its Job does not go on: no node takes it");

@@ -38,7 +38,7 @@ use tokio::time;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::desk::{Desk, without_right};
+use self::desk::{Desk, Leaves, without_right};
 use self::hands::{Hands, Refusal};
 use self::known::{Known, provider_of};
 pub(crate) use self::names::{job as job_name, logs};
@@ -204,7 +204,7 @@ impl Executor for Jobs {
     fn stop_all(&self, _why: StopReason) {}
 
     fn forget(&self, object: &ObjectId) {
-        let Some(stays) = self.0.desk().forget(object) else {
+        let Some(Leaves(stays)) = self.0.desk().forget(object) else {
             return;
         };
         let (shared, object) = (Arc::clone(&self.0), object.clone());

@@ -57,6 +57,10 @@ struct Entry {
     state: State,
 }
 
+/// What stays when the end of a Job is noted: the Job itself, for its logs, or nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Leaves(pub(super) Option<Target>);
+
 enum State {
     /// It is made, or about to be.
     Under,
@@ -179,8 +183,8 @@ impl Desk {
         }
     }
 
-    /// `None`: nothing has ended. Else the Job that stays, if one does.
-    pub(super) fn forget(&mut self, object: &ObjectId) -> Option<Option<Target>> {
+    /// `None`: nothing has ended.
+    pub(super) fn forget(&mut self, object: &ObjectId) -> Option<Leaves> {
         let entry = self.entries.get_mut(object)?;
         let State::Ended { stays, .. } = entry.state else {
             return None;
@@ -191,7 +195,7 @@ impl Desk {
         } else {
             self.entries.remove(object);
         }
-        Some(job)
+        Some(Leaves(job))
     }
 
     pub(super) fn view(&mut self, object: &ObjectId, sent: Option<&TransferStatus>, now: Duration) -> Option<OpView> {

@@ -3,7 +3,7 @@
 use crds::providers::image_status::{SentVia, TransferStatus};
 use planning::image::{Deed, Done, FailureClass, OpState, StopReason};
 
-use super::desk::{Desk, Target, without_right};
+use super::desk::{Desk, Leaves, Target, without_right};
 use super::known::{Known, Over, Stage};
 use super::names;
 use crate::objects::ObjectId;
@@ -129,7 +129,7 @@ fn a_job_that_is_there_when_the_process_begins_is_under_way() {
         panic!("it has ended")
     };
     assert_eq!(failure.class, FailureClass::JobVanished);
-    assert_eq!(desk.forget(&object), Some(None), "nothing stays");
+    assert_eq!(desk.forget(&object), Some(Leaves(None)), "nothing stays");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn an_end_is_asked_for_once_and_stays_until_it_is_noted() {
         name: names::job(&object, 2),
         uid: "one".to_owned(),
     };
-    assert_eq!(desk.forget(&object), Some(Some(stays)));
+    assert_eq!(desk.forget(&object), Some(Leaves(Some(stays))));
     assert_eq!(state(&mut desk, &object, None, 9), None);
     assert!(
         desk.begin(&known(&object, "", Stage::Begins).plan, seconds(10)),

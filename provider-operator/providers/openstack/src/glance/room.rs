@@ -37,13 +37,11 @@ impl Room {
         let (room, mut left) = (self.clone(), free.saturating_mul(MIB));
         let bound = stream.map(move |piece| {
             let piece = piece?;
-            match left.checked_sub(piece.len() as u64) {
-                Some(rest) => left = rest,
-                None => {
-                    room.is_passed.store(true, Ordering::Relaxed);
-                    return Err(ContentError::new(ErrorClass::Quota, room.words()));
-                }
-            }
+            let Some(rest) = left.checked_sub(piece.len() as u64) else {
+                room.is_passed.store(true, Ordering::Relaxed);
+                return Err(ContentError::new(ErrorClass::Quota, room.words()));
+            };
+            left = rest;
             Ok(piece)
         });
         bound.boxed()
