@@ -30,7 +30,7 @@ const WATCH_SECONDS: u32 = 290;
 const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 5);
 
 /// The objects with such labels (a selector of the API server; all when it is empty), listed in pages of at most `page_size`, and what becomes of
-/// them. Never ends; errors are mended by going on, at the pace of [`patiently`].
+/// them. Never ends; errors are mended by going on, at a pace that spares the API server.
 pub fn watching<K>(
     api: Api<K>,
     labels: &str,

@@ -96,7 +96,7 @@ pub struct UsualArgs {
     #[arg(long, env = "GIT_REPOSITORY_NAME", value_name = "NAME")]
     git_repository_name: Option<String>,
 
-    /// For github: URL of the API of a GitHub Enterprise Server, such as https://github.example.com/api/v3; api.github.com when empty.
+    /// For github: URL of the API of a GitHub Enterprise Server, such as `https://github.example.com/api/v3`; api.github.com when empty.
     #[arg(long, env = "GIT_API_URL", value_name = "URL")]
     git_api_url: Option<String>,
 
