@@ -45,6 +45,7 @@ pub(super) async fn measure(arguments: &ImagesArguments) -> Result<Vec<Run>> {
                 ImagesMeasure::Cancel => cancel::measure(&place, arguments, &progress).await?,
                 ImagesMeasure::Idle => idle::measure(&place, arguments, &progress).await?,
             });
+            place.is_empty().await?;
         }
         Ok::<_, anyhow::Error>(runs)
     })

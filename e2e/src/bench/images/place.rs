@@ -178,6 +178,18 @@ impl Place {
         Ok(())
     }
 
+    /// Fails when there is an image in the cloud. Every measure ends with this: a number is worth nothing when something was left behind for it.
+    pub(super) async fn is_empty(&self) -> Result<()> {
+        let left = self.cloud.images().await?;
+        let names: Vec<_> = left.iter().filter_map(|image| image["name"].as_str()).collect();
+        ensure!(
+            left.is_empty(),
+            "these images are left in the cloud: {}",
+            names.join(", ")
+        );
+        Ok(())
+    }
+
     /// How long Glance took for the bytes of an image, in seconds, by its own account. Each element is a PUT.
     pub(super) fn puts(&self, id: &str) -> Result<Vec<f64>> {
         let path = format!("/v2/images/{id}/file");

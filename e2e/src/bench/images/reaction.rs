@@ -18,6 +18,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// Between one change and the next.
 const REST: Duration = Duration::from_millis(50);
 const DEADLINE: Duration = Duration::from_mins(1);
+/// What becomes of the image when its object goes. It is what it was when all is done.
+const DELETE: &str = "Delete";
+const POLICIES: [&str; 2] = ["Retain", DELETE];
 
 /// Does the work, and changes a ready image again and again until it is done. Milliseconds from the answer to each change until the status was about it.
 pub(super) async fn beside<T>(
@@ -27,18 +30,19 @@ pub(super) async fn beside<T>(
 ) -> Result<(T, Vec<f64>)> {
     let mut work = pin!(work);
     let mut milliseconds = Vec::new();
-    loop {
+    let done = loop {
         tokio::select! {
-            done = &mut work => return done.map(|done| (done, milliseconds)),
-            took = change(place, name, milliseconds.len()) => milliseconds.push(took?),
+            done = &mut work => break done?,
+            took = change(place, name, POLICIES[milliseconds.len() % 2]) => milliseconds.push(took?),
         }
-    }
+    };
+    change(place, name, DELETE).await?;
+    Ok((done, milliseconds))
 }
 
 /// Changes what becomes of the image at the end: nothing of it has to be done in the cloud.
-async fn change(place: &Place, name: &str, number: usize) -> Result<f64> {
+async fn change(place: &Place, name: &str, policy: &str) -> Result<f64> {
     sleep(REST).await;
-    let policy = if number.is_multiple_of(2) { "Retain" } else { "Delete" };
     let patch = Patch::Merge(json!({ "spec": { "deletionPolicy": policy } }));
     let changed = place.images.patch(name, &PatchParams::default(), &patch).await;
     let changed = changed.context("failed to change an image")?;
