@@ -135,3 +135,29 @@ pub enum FailureClass {
         why: StopReason,
     },
 }
+
+impl FailureClass {
+    /// Whether it is a race with something of ours, which is over at the next look, unless it comes again and again.
+    pub(super) const fn is_race(self) -> bool {
+        match self {
+            Self::State | Self::Gone | Self::Unknown | Self::NotOurs | Self::Sealing | Self::JobVanished => true,
+            Self::Unavailable
+            | Self::Throttled
+            | Self::Quota
+            | Self::Busy
+            | Self::Credentials
+            | Self::Permission
+            | Self::Invalid
+            | Self::InUse
+            | Self::Unsupported
+            | Self::SourceGone
+            | Self::SourceBroken
+            | Self::SourceMismatch
+            | Self::SourceNotAnImage
+            | Self::SourceChanged
+            | Self::DigestUnknown
+            | Self::BuildFailed { .. }
+            | Self::Stopped { .. } => false,
+        }
+    }
+}

@@ -120,16 +120,8 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
             2 => again(LONGEST),
             _ => halt(HaltReason::BuildFailed),
         },
-        (
-            FailureClass::State
-            | FailureClass::Gone
-            | FailureClass::Unknown
-            | FailureClass::NotOurs
-            | FailureClass::Sealing
-            | FailureClass::JobVanished
-            | FailureClass::Stopped { .. },
-            _,
-        ) => again(race(count)),
+        // Races; and what was stopped because it did not move may move the next time.
+        _ => again(race(count)),
     }
 }
 

@@ -148,13 +148,8 @@ pub(super) const fn reason_of_failure(class: FailureClass) -> Reason {
         FailureClass::Stopped {
             why: StopReason::Stalled,
         } => Reason::TransferStalled,
-        FailureClass::State
-        | FailureClass::Gone
-        | FailureClass::Unknown
-        | FailureClass::NotOurs
-        | FailureClass::Sealing
-        | FailureClass::JobVanished
-        | FailureClass::Stopped { .. } => Reason::Progressing,
+        // Races, and what we stopped ourselves.
+        _ => Reason::Progressing,
     }
 }
 
