@@ -129,6 +129,8 @@ pub enum FailureClass {
     },
     /// The Job was not there any more, or said nothing that can be read.
     JobVanished,
+    /// The program of the Job that sends the image was killed, because it needs more memory than it may have.
+    OutOfMemory,
     /// We stopped it.
     Stopped {
         /// What for.
@@ -140,7 +142,7 @@ impl FailureClass {
     /// Whether it is a race with something of ours, which is over at the next look, unless it comes again and again.
     pub(super) const fn is_race(self) -> bool {
         match self {
-            Self::State | Self::Gone | Self::Unknown | Self::NotOurs | Self::Sealing | Self::JobVanished => true,
+            Self::State | Self::Gone | Self::Unknown | Self::NotOurs | Self::JobVanished => true,
             Self::Unavailable
             | Self::Throttled
             | Self::Quota
@@ -156,8 +158,15 @@ impl FailureClass {
             | Self::SourceNotAnImage
             | Self::SourceChanged
             | Self::DigestUnknown
+            | Self::Sealing
+            | Self::OutOfMemory
             | Self::BuildFailed { .. }
             | Self::Stopped { .. } => false,
         }
+    }
+
+    /// Whether it comes when all bytes were moved, or many, and is counted until it is given up, whatever becomes meanwhile of the record in the cloud.
+    pub(super) const fn is_counted_on(self) -> bool {
+        matches!(self, Self::SourceMismatch | Self::Sealing | Self::OutOfMemory)
     }
 }

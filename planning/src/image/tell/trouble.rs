@@ -68,6 +68,8 @@ fn halt(view: &View<'_>) -> Option<Trouble> {
         | HaltReason::Refused
         | HaltReason::JobsUnavailable
         | HaltReason::BuildFailed
+        | HaltReason::OutOfMemory
+        | HaltReason::SealNotKept
         | HaltReason::Unsupported => ConditionType::ImageTransferred,
     };
     Some(Trouble {
@@ -172,6 +174,8 @@ const fn place(class: FailureClass) -> (ConditionType, Severity) {
         FailureClass::Quota | FailureClass::Invalid | FailureClass::Unsupported => (transferred, Severity::Error),
         FailureClass::InUse
         | FailureClass::BuildFailed { .. }
+        | FailureClass::OutOfMemory
+        | FailureClass::Sealing
         | FailureClass::Stopped {
             why: StopReason::Stalled,
         } => (transferred, Severity::Warning),
