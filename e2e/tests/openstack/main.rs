@@ -15,5 +15,6 @@ mod predecessor;
 mod quota;
 mod secrets;
 mod sources;
+mod surroundings;
 mod takeover;
 mod together;
