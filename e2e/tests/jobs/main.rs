@@ -4,6 +4,7 @@
 mod builds;
 mod clouds;
 mod contract;
+mod killed;
 mod place;
 mod rights;
 mod trouble;
