@@ -5,6 +5,7 @@ mod builds;
 mod clouds;
 mod contract;
 mod killed;
+mod may;
 mod place;
 mod rights;
 mod trouble;
