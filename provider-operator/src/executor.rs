@@ -54,6 +54,11 @@ pub(crate) trait Executor: Send + Sync {
         }
     }
 
+    /// The name of the Job that does, or did, what [`Executor::look`] tells of. `None` before it has been made, and where there is none.
+    fn job(&self, _object: &ObjectId) -> Option<String> {
+        None
+    }
+
     /// Whether everything is known that earlier lives of this process began. Before that nothing is to be decided.
     fn is_listed(&self) -> bool {
         true

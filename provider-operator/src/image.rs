@@ -24,7 +24,7 @@ use self::memory::ImageMemory;
 use self::observe::observe;
 use crate::context::{Context, Served};
 use crate::driver::Look;
-use crate::executor::jobs::{job_name, logs};
+use crate::executor::jobs::logs;
 use crate::objects::ObjectId;
 
 /// Steps of one reconcile: from nothing to the first deed, or from the end of one to the next, it takes fewer.
@@ -105,7 +105,7 @@ async fn work_on(
             step: &step,
             before: &case.status,
         };
-        let told = with_job(tell(&situation, now), &situation, id);
+        let told = with_job(tell(&situation, now), &situation, id, context.executor.job(id));
         let pass = Pass {
             context,
             served,
@@ -133,24 +133,14 @@ async fn work_on(
     Some(GOES_ON)
 }
 
-/// Names the Job that is about to be made, or is under way, and how its logs are read. They stay there when it is over.
-fn with_job(mut told: Told, situation: &Situation<'_>, id: &ObjectId) -> Told {
-    let begun = match situation.step {
-        Step::Do { deed, form: Form::Job } => Some(deed),
-        _ => None,
-    };
-    let under_way = situation.op.filter(|op| op.form == Form::Job).map(|op| &op.deed);
-    let attempt = |deed: &Deed| match deed {
-        Deed::Transfer { attempt, .. } => Some((*attempt, false)),
-        Deed::Build { attempt, .. } => Some((*attempt, true)),
-        _ => None,
-    };
-    let job = begun.or(under_way).and_then(attempt);
-    if let (Some((attempt, builds)), Some(execution)) = (job, &mut told.status.execution)
+/// Names the Job that does the work, once it has been made, and how its logs are read. They stay there when it is over.
+fn with_job(mut told: Told, situation: &Situation<'_>, id: &ObjectId, job: Option<String>) -> Told {
+    let deed = situation.op.filter(|op| op.form == Form::Job).map(|op| &op.deed);
+    if let (Some(deed), Some(job), Some(execution)) = (deed, job, &mut told.status.execution)
         && execution.form == ExecutionForm::Job
     {
-        execution.job = Some(job_name(id, attempt));
-        execution.logs = Some(logs(id, attempt, builds));
+        execution.logs = Some(logs(id, &job, matches!(deed, Deed::Build { .. })));
+        execution.job = Some(job);
     }
     told
 }

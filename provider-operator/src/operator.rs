@@ -223,18 +223,24 @@ fn served(args: &Args) -> anyhow::Result<(Vec<Arc<Served>>, Feeds)> {
     let kinds = registry.names().filter_map(Kind::of);
     Ok(kinds
         .map(|kind| {
-            let (of_images, images, wakes_images) = Feed::of(&kind.images());
-            let (of_releases, releases, wakes_releases) = Feed::of(&kind.releases());
-            let served = Served {
-                kind,
-                images,
-                releases,
-                wakes_images,
-                wakes_releases,
-            };
-            (Arc::new(served), [of_images, of_releases])
+            let (served, feeds) = fed(kind);
+            (Arc::new(served), feeds)
         })
         .unzip())
+}
+
+/// One kind that is served, with the feeds of its images and of its releases.
+fn fed(kind: &'static Kind) -> (Served, [Feed; 2]) {
+    let (of_images, images, wakes_images) = Feed::of(&kind.images());
+    let (of_releases, releases, wakes_releases) = Feed::of(&kind.releases());
+    let served = Served {
+        kind,
+        images,
+        releases,
+        wakes_images,
+        wakes_releases,
+    };
+    (served, [of_images, of_releases])
 }
 
 /// Makes the handles.

@@ -269,6 +269,10 @@ pub enum Reason {
     Building,
     /// The image could not be built.
     BuildFailed,
+    /// The program of a Job that sends the image needs more memory than it may have.
+    OutOfMemory,
+    /// What is sent cannot be noted in status.
+    SealNotKept,
     /// The image is being compared with what it must be.
     Verifying,
     /// The cloud tells nothing that the image could be compared by.

@@ -242,6 +242,18 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
         operator: "Tries twice more, then waits for a change.",
     },
     Entry {
+        word: Reason::OutOfMemory,
+        means: "The program of the Job that sends the image was killed, because it needs more memory than it may have.",
+        reader: "Raise `spec.job.resources`.",
+        operator: "Tries twice more, then waits for a change.",
+    },
+    Entry {
+        word: Reason::SealNotKept,
+        means: "What was sent could not be noted in the status of the image, so that its last bytes were kept back; the message says why.",
+        reader: "See that the CRDs are those of this version, that whoever sends may write the status, and that the API server can be reached from there.",
+        operator: "Tries twice more, then waits for a change. Nothing is ready of which nobody could tell what was sent.",
+    },
+    Entry {
         word: Reason::JobsUnavailable,
         means: "The work needs a Job, and the operator was started without them, or has not the rights.",
         reader: "Start it with `--jobs`, or set `spec.execution` to another word.",

@@ -232,7 +232,7 @@ pub struct ExecutionStatus {
     /// Why there.
     #[serde(default)]
     pub reason: String,
-    /// Name of the Job.
+    /// Name of the Job, once it has been made. It stays when the Job is over, until there is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     /// The command that shows its logs.

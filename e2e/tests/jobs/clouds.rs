@@ -28,7 +28,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
     everywhere,
-    place::{PATIENCE, Place, Wish},
+    place::{PATIENCE, Place, SHARED, Wish},
 };
 
 /// The services that all tests of the program share. They end with it.
@@ -46,17 +46,17 @@ const IDENTITY: &str = "cloud";
 const OTHER: &str = "nobody-needs-to-know-this";
 
 /// A project of the real services, what stands before it, and a source of files; `None` where this machine cannot have them, which is said.
-struct Scene<'a> {
+pub(crate) struct Scene<'a> {
     place: &'a Place,
     site: Site,
     proxy: Proxy,
-    source: Source,
+    pub(crate) source: Source,
     /// What nobody may read anywhere.
     secret: String,
 }
 
 impl<'a> Scene<'a> {
-    async fn set(place: &'a Place, name: &str) -> Result<Option<Self>> {
+    pub(crate) async fn set(place: &'a Place, name: &str) -> Result<Option<Self>> {
         let Some(installed) = Installed::find()? else {
             return Ok(None);
         };
@@ -85,6 +85,11 @@ impl<'a> Scene<'a> {
 
     /// An image that is sent from the source; standing still in its middle where `is_held`.
     async fn wish(&self, name: &'static str, is_held: bool) -> Result<Wish<'a>> {
+        self.wish_for(SHARED, name, is_held).await
+    }
+
+    /// The same that those operators look after who were started for this label.
+    pub(crate) async fn wish_for(&self, label: &str, name: &'static str, is_held: bool) -> Result<Wish<'a>> {
         let file = disk();
         let article = Article::of(file.clone());
         let article = if is_held {
@@ -100,7 +105,7 @@ impl<'a> Scene<'a> {
                 "createOpts": { "name": name, "disk_format": "qcow2", "container_format": "bare" },
             },
         });
-        let wish = self.place.object(name, KIND, spec, false).await?;
+        let wish = self.place.object_for(label, name, KIND, spec, false).await?;
         let secrets: Api<Secret> = Api::namespaced(self.place.client.clone(), name);
         for (name, data) in [
             (IDENTITY, json!({ "clouds.yaml": self.proxy.site().clouds_yaml(None) })),
@@ -115,7 +120,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Waits until exactly these images are the operator's in the project.
-    async fn holds(&self, expected: &[&str]) -> Result<()> {
+    pub(crate) async fn holds(&self, expected: &[&str]) -> Result<()> {
         let visitor = Visitor::new(&self.site).await?;
         let member = visitor.tenant("openstack").await?;
         let expected: BTreeSet<String> = expected.iter().map(|id| (*id).to_owned()).collect();

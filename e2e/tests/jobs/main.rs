@@ -4,6 +4,8 @@
 mod builds;
 mod clouds;
 mod contract;
+mod killed;
+mod may;
 mod place;
 mod rights;
 mod trouble;

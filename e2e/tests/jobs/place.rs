@@ -49,6 +49,9 @@ pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 /// Longer than a Job takes on a machine that has much else to do.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
+/// The operator that all tests of a place share looks after objects with this label's value.
+pub(crate) const SHARED: &str = "shared";
+
 /// The image with the shell, in which builds run.
 pub(crate) use e2e::workers::SHELL;
 
@@ -105,17 +108,18 @@ impl Place {
             operator: None,
             folder,
         };
-        place.operator = Some(place.operate("operator", "").await?);
+        place.operator = Some(place.operate("operator", "", SHARED).await?);
         Ok(place)
     }
 
-    /// Starts an operator that looks after one namespace, or after all; it has a log of this name.
-    pub(crate) async fn operate(&self, name: &str, namespace: &str) -> Result<Operator> {
+    /// Starts an operator that looks after one namespace, or after all, and there after what has this value as its label; it has a log of this name.
+    pub(crate) async fn operate(&self, name: &str, namespace: &str, label: &str) -> Result<Operator> {
         let folder = self.folder.path();
         let mut command = Command::new(Program::ProviderOperator.path()?);
         command.args([
             format!("--kubeconfig={}", folder.join("kubeconfig").display()),
             format!("--namespace={namespace}"),
+            format!("--watch-filter={label}"),
             "--leader-elect=false".to_owned(),
             "--local".to_owned(),
             format!("--release-dir={}", folder.join("releases").display()),
@@ -156,13 +160,26 @@ impl Place {
         rights::in_namespace(&self.client, name).await
     }
 
-    /// A namespace of its own with one object of this kind in it.
+    /// A namespace of its own with one object of this kind in it, which the shared operator looks after.
     pub(crate) async fn object(&self, name: &'static str, kind: &str, spec: Value, paused: bool) -> Result<Wish<'_>> {
+        self.object_for(SHARED, name, kind, spec, paused).await
+    }
+
+    /// The same with an object that those operators look after who were started for this label.
+    pub(crate) async fn object_for(
+        &self,
+        label: &str,
+        name: &'static str,
+        kind: &str,
+        spec: Value,
+        paused: bool,
+    ) -> Result<Wish<'_>> {
         self.namespace(name).await?;
         let group = "infrastructure.clusterstack.x-k8s.io";
         let plural = format!("{}s", kind.to_lowercase());
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1alpha1", kind), &plural);
         let mut object = DynamicObject::new(name, &resource).data(json!({ "spec": spec }));
+        object.metadata.labels = Some([(labels::WATCH_FILTER.to_owned(), label.to_owned())].into());
         if paused {
             object.metadata.annotations = Some([(labels::PAUSED.to_owned(), String::new())].into());
         }

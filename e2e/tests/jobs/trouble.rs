@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     builds::build,
     everywhere,
-    place::{SHELL, Web, Wish, disk, for_store},
+    place::{SHARED, SHELL, Web, Wish, disk, for_store},
     really,
 };
 
@@ -99,7 +99,7 @@ fn a_second_operator_that_means_the_same_goes_on_with_the_job_that_is_there() ->
             .await?;
         wish.moves().await?;
         let first: Vec<_> = wish.jobs().await?.iter().map(ResourceExt::uid).collect();
-        let _second = place.operate("second", "twice").await?;
+        let _second = place.operate("second", "twice", SHARED).await?;
         web.go_on();
         wish.ready().await?;
         let jobs: Vec<_> = wish.jobs().await?.iter().map(ResourceExt::uid).collect();

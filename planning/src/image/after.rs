@@ -1,6 +1,5 @@
 //! What status says after a step. Writes nothing itself.
 
-use super::failure::FailureClass;
 use super::kept::{CloudImage, Halted, Kept, Retry};
 use super::op::{Deed, DeedName, Done, Op, OpState};
 use super::retry::{given_up, is_over};
@@ -82,14 +81,14 @@ fn had(image: CloudImage, wanted: &Wanted, kept: Kept) -> Kept {
 fn given_up_for(why: AttemptReason, wanted: &Wanted, mut kept: Kept, seen: &Seen, now: Now) -> Kept {
     let words = words_of_cloud(wanted, &kept, seen);
     // A source that gave other bytes than it must is given up the next time, however the record of the first ends.
-    let mismatch = kept
+    let counted = kept
         .retry
         .clone()
-        .filter(|retry| retry.class == FailureClass::SourceMismatch && retry.generation == wanted.generation);
+        .filter(|retry| retry.class.is_counted_on() && retry.generation == wanted.generation);
     let slower = |message: &str| {
         let message = words.map_or_else(|| message.to_owned(), |words| format!("{message}: {words}"));
         let again = || given_up(DeedName::Transfer, &message, wanted, &kept, now);
-        Some(mismatch.clone().unwrap_or_else(again))
+        Some(counted.clone().unwrap_or_else(again))
     };
     let halt = |reason, message| Some(Halted::now(reason, message, wanted));
     match why {

@@ -129,9 +129,44 @@ pub enum FailureClass {
     },
     /// The Job was not there any more, or said nothing that can be read.
     JobVanished,
+    /// The program of the Job that sends the image was killed, because it needs more memory than it may have.
+    OutOfMemory,
     /// We stopped it.
     Stopped {
         /// What for.
         why: StopReason,
     },
+}
+
+impl FailureClass {
+    /// Whether it is a race with something of ours, which is over at the next look, unless it comes again and again.
+    pub(super) const fn is_race(self) -> bool {
+        match self {
+            Self::State | Self::Gone | Self::Unknown | Self::NotOurs | Self::JobVanished => true,
+            Self::Unavailable
+            | Self::Throttled
+            | Self::Quota
+            | Self::Busy
+            | Self::Credentials
+            | Self::Permission
+            | Self::Invalid
+            | Self::InUse
+            | Self::Unsupported
+            | Self::SourceGone
+            | Self::SourceBroken
+            | Self::SourceMismatch
+            | Self::SourceNotAnImage
+            | Self::SourceChanged
+            | Self::DigestUnknown
+            | Self::Sealing
+            | Self::OutOfMemory
+            | Self::BuildFailed { .. }
+            | Self::Stopped { .. } => false,
+        }
+    }
+
+    /// Whether it comes when all bytes were moved, or many, and is counted until it is given up, whatever becomes meanwhile of the record in the cloud.
+    pub(super) const fn is_counted_on(self) -> bool {
+        matches!(self, Self::SourceMismatch | Self::Sealing | Self::OutOfMemory)
+    }
 }

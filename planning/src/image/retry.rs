@@ -115,21 +115,21 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
                 why: StopReason::Stalled,
             },
             DeedName::Build,
-        ) => match count {
-            1 => again(Duration::from_mins(1)),
-            2 => again(LONGEST),
-            _ => halt(HaltReason::BuildFailed),
-        },
-        (
-            FailureClass::State
-            | FailureClass::Gone
-            | FailureClass::Unknown
-            | FailureClass::NotOurs
-            | FailureClass::Sealing
-            | FailureClass::JobVanished
-            | FailureClass::Stopped { .. },
-            _,
-        ) => again(race(count)),
+        ) => twice_more(count).map_or_else(|| halt(HaltReason::BuildFailed), again),
+        // Each time all bytes are moved for nothing.
+        (FailureClass::OutOfMemory, _) => twice_more(count).map_or_else(|| halt(HaltReason::OutOfMemory), again),
+        (FailureClass::Sealing, _) => twice_more(count).map_or_else(|| halt(HaltReason::SealNotKept), again),
+        // Races; and what was stopped because it did not move may move the next time.
+        _ => again(race(count)),
+    }
+}
+
+/// The pause before the next try of what costs much and seldom mends itself; `None` after the third failure in a row.
+fn twice_more(count: u32) -> Option<Duration> {
+    match count {
+        1 => Some(Duration::from_mins(1)),
+        2 => Some(LONGEST),
+        _ => None,
     }
 }
 

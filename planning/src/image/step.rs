@@ -155,6 +155,10 @@ pub enum HaltReason {
     JobsUnavailable,
     /// The user's program fails.
     BuildFailed,
+    /// The program of the Job that sends needs more memory than it may have.
+    OutOfMemory,
+    /// What is sent cannot be noted in status.
+    SealNotKept,
     /// The cloud cannot do what is asked for.
     Unsupported,
 }

@@ -39,7 +39,7 @@ pub(super) fn in_line(ahead: u32) -> String {
 }
 
 /// All of them, so that a word of a status is found again.
-const HALTS: [HaltReason; 12] = [
+const HALTS: [HaltReason; 14] = [
     HaltReason::InvalidSpec,
     HaltReason::NameTaken,
     HaltReason::Ambiguous,
@@ -51,6 +51,8 @@ const HALTS: [HaltReason; 12] = [
     HaltReason::Unverifiable,
     HaltReason::JobsUnavailable,
     HaltReason::BuildFailed,
+    HaltReason::OutOfMemory,
+    HaltReason::SealNotKept,
     HaltReason::Unsupported,
 ];
 
@@ -68,6 +70,8 @@ pub(super) const fn reason_of_halt(halt: HaltReason) -> Reason {
         HaltReason::Unverifiable => Reason::Unverifiable,
         HaltReason::JobsUnavailable => Reason::JobsUnavailable,
         HaltReason::BuildFailed => Reason::BuildFailed,
+        HaltReason::OutOfMemory => Reason::OutOfMemory,
+        HaltReason::SealNotKept => Reason::SealNotKept,
         HaltReason::Unsupported => Reason::Unsupported,
     }
 }
@@ -91,6 +95,10 @@ pub(super) const fn remedy(halt: HaltReason) -> &'static str {
         HaltReason::Unverifiable => "set spec.transfer.via to Upload, or ask the cloud's operator",
         HaltReason::JobsUnavailable => "let the operator run Jobs, or set spec.execution to another word",
         HaltReason::BuildFailed => "mend the build",
+        HaltReason::OutOfMemory => "raise spec.job.resources",
+        HaltReason::SealNotKept => {
+            "see that the CRDs are those of this version, and that whoever sends may write the status"
+        }
         HaltReason::Unsupported => "ask for what the cloud can do, or use another one",
     }
 }
@@ -104,6 +112,8 @@ pub(super) const fn needs_a_remedy(halt: HaltReason) -> bool {
         | HaltReason::SourceNotAnImage
         | HaltReason::DigestUnknown
         | HaltReason::BuildFailed
+        | HaltReason::OutOfMemory
+        | HaltReason::SealNotKept
         | HaltReason::Unsupported => true,
         HaltReason::InvalidSpec
         | HaltReason::NameTaken
@@ -145,16 +155,13 @@ pub(super) const fn reason_of_failure(class: FailureClass) -> Reason {
         FailureClass::SourceChanged => Reason::SourceChanged,
         FailureClass::DigestUnknown => Reason::DigestUnknown,
         FailureClass::BuildFailed { .. } => Reason::BuildFailed,
+        FailureClass::OutOfMemory => Reason::OutOfMemory,
+        FailureClass::Sealing => Reason::SealNotKept,
         FailureClass::Stopped {
             why: StopReason::Stalled,
         } => Reason::TransferStalled,
-        FailureClass::State
-        | FailureClass::Gone
-        | FailureClass::Unknown
-        | FailureClass::NotOurs
-        | FailureClass::Sealing
-        | FailureClass::JobVanished
-        | FailureClass::Stopped { .. } => Reason::Progressing,
+        // Races, and what we stopped ourselves.
+        _ => Reason::Progressing,
     }
 }
 
@@ -171,6 +178,8 @@ pub(super) const fn remedy_of_failure(class: FailureClass) -> Option<&'static st
         FailureClass::SourceNotAnImage => Some(remedy(HaltReason::SourceNotAnImage)),
         FailureClass::DigestUnknown => Some(remedy(HaltReason::DigestUnknown)),
         FailureClass::BuildFailed { .. } => Some(remedy(HaltReason::BuildFailed)),
+        FailureClass::OutOfMemory => Some(remedy(HaltReason::OutOfMemory)),
+        FailureClass::Sealing => Some(remedy(HaltReason::SealNotKept)),
         FailureClass::InUse => Some("delete what is made of the image, or let it be"),
         _ => None,
     }

@@ -190,6 +190,8 @@ fn is_held_for(world: &World, reason: HaltReason, history: &[String], asked_agai
         | HaltReason::DigestUnknown
         | HaltReason::JobsUnavailable
         | HaltReason::BuildFailed
+        | HaltReason::OutOfMemory
+        | HaltReason::SealNotKept
         | HaltReason::Unsupported => false,
     }
 }

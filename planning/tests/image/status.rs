@@ -22,7 +22,7 @@ const DEEDS: [DeedName; 11] = [
     DeedName::Relinquish,
 ];
 
-pub(crate) const HALTS: [HaltReason; 12] = [
+pub(crate) const HALTS: [HaltReason; 14] = [
     HaltReason::InvalidSpec,
     HaltReason::NameTaken,
     HaltReason::Ambiguous,
@@ -34,6 +34,8 @@ pub(crate) const HALTS: [HaltReason; 12] = [
     HaltReason::Unverifiable,
     HaltReason::JobsUnavailable,
     HaltReason::BuildFailed,
+    HaltReason::OutOfMemory,
+    HaltReason::SealNotKept,
     HaltReason::Unsupported,
 ];
 

@@ -24,7 +24,7 @@ const STATES: [RecordState; 8] = [
     RecordState::Going,
 ];
 
-pub(crate) const CLASSES: [FailureClass; 23] = [
+pub(crate) const CLASSES: [FailureClass; 24] = [
     FailureClass::Unavailable,
     FailureClass::Throttled,
     FailureClass::Quota,
@@ -47,6 +47,7 @@ pub(crate) const CLASSES: [FailureClass; 23] = [
     FailureClass::Sealing,
     FailureClass::BuildFailed { exit: 1 },
     FailureClass::JobVanished,
+    FailureClass::OutOfMemory,
     FailureClass::Stopped {
         why: StopReason::Stalled,
     },

@@ -524,6 +524,18 @@ fn what_is_tried_again_says_since_when_how_often_and_when_next() {
             Severity::Warning,
             "SourceMismatch",
         ),
+        (
+            FailureClass::OutOfMemory,
+            ConditionType::ImageTransferred,
+            Severity::Warning,
+            "OutOfMemory",
+        ),
+        (
+            FailureClass::Sealing,
+            ConditionType::ImageTransferred,
+            Severity::Warning,
+            "SealNotKept",
+        ),
     ] {
         let input = Input::with(&[record(2, RecordState::Empty)])
             .changed(|input| input.kept.retry = retry(Deed::Create { attempt: 2, id: None }.name(), class, 60));
@@ -787,7 +799,6 @@ fn what_fails_again_and_again_in_a_way_that_passes_is_a_warning_from_the_fourth_
         FailureClass::Gone,
         FailureClass::Unknown,
         FailureClass::NotOurs,
-        FailureClass::Sealing,
         FailureClass::JobVanished,
     ] {
         let third = after(DeedName::Transfer, class, 3);

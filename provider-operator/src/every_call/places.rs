@@ -36,6 +36,21 @@ fn sent(server: &Server) -> Vec<String> {
     jobs.filter_map(|(_, job)| owner(&job)).collect()
 }
 
+/// The Job that the status names.
+fn named(server: &Server, name: &str) -> Value {
+    let execution = server.find(IMAGE, name)["status"]["execution"].clone();
+    assert_eq!(execution["form"], "Job", "{execution:#}");
+    assert_eq!(execution["job"].is_null(), execution["logs"].is_null(), "{execution:#}");
+    execution["job"].clone()
+}
+
+/// The name of the one that is there.
+fn job_of(server: &Server, name: &str) -> Value {
+    let jobs = server.objects().into_iter().filter(|(key, _)| key.0 == "Job");
+    let mut of_object = jobs.filter(|(_, job)| job["metadata"]["ownerReferences"][0]["name"] == name);
+    of_object.next().map_or(Value::Null, |(key, _)| Value::from(key.2))
+}
+
 async fn until(server: &Server, is_so: impl Fn(&Server) -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so(server) {
@@ -58,8 +73,11 @@ fn a_job_that_sends_an_image_is_made_when_there_is_a_place_for_it() {
         };
         until(&server, is_told).await;
         assert_eq!(sent(&server), ["first"]);
+        until(&server, |server| named(server, "first") == job_of(server, "first")).await;
+        assert_eq!(named(&server, "second"), Value::Null, "nobody has made it");
         server.delete(IMAGE, "first");
         until(&server, |server| sent(server) == ["second"]).await;
+        until(&server, |server| named(server, "second") == job_of(server, "second")).await;
         // Nobody waits for a place whose object goes.
         server.apply(&image(&web.url, "third"));
         until(&server, |server| {

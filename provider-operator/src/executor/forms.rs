@@ -68,6 +68,10 @@ impl Executor for Executors {
         }
     }
 
+    fn job(&self, object: &ObjectId) -> Option<String> {
+        self.jobs.as_ref()?.job(object)
+    }
+
     fn is_listed(&self) -> bool {
         self.jobs.as_ref().is_none_or(Executor::is_listed)
     }

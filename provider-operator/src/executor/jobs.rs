@@ -41,7 +41,7 @@ use tokio_util::task::TaskTracker;
 use self::desk::{Desk, Leaves, without_right};
 use self::hands::{Hands, Refusal};
 use self::known::{Known, provider_of};
-pub(crate) use self::names::{job as job_name, logs};
+pub(crate) use self::names::logs;
 use self::quantity::bytes;
 use self::queue::Queue;
 use self::template::{Asked, job};
@@ -239,6 +239,10 @@ impl Executor for Jobs {
                 None => JobsSight::Usable,
             },
         }
+    }
+
+    fn job(&self, object: &ObjectId) -> Option<String> {
+        self.0.desk().job(object)
     }
 
     fn is_listed(&self) -> bool {

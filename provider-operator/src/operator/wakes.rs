@@ -101,25 +101,9 @@ mod tests {
 
     use super::*;
     use crate::kinds::Kind;
-    use crate::operator::Feed;
+    use crate::operator::fed;
 
-    type Queue = UnboundedReceiver<ObjectRef<DynamicObject>>;
-
-    fn served() -> (Served, Queue, Queue) {
-        let kind = Kind::of(Provider::FileStore).expect("it is compiled in");
-        let (of_images, images, wakes_images) = Feed::of(&kind.images());
-        let (of_releases, releases, wakes_releases) = Feed::of(&kind.releases());
-        let served = Served {
-            kind,
-            images,
-            releases,
-            wakes_images,
-            wakes_releases,
-        };
-        (served, of_images.queue, of_releases.queue)
-    }
-
-    fn woken(queue: &mut Queue) -> Vec<String> {
+    fn woken(queue: &mut UnboundedReceiver<ObjectRef<DynamicObject>>) -> Vec<String> {
         std::iter::from_fn(|| queue.try_recv().ok())
             .map(|object| object.name)
             .collect()
@@ -127,7 +111,9 @@ mod tests {
 
     #[test]
     fn what_went_is_looked_at_once_more_and_the_owners_of_an_image_with_it() {
-        let (served, mut images, mut releases) = served();
+        let kind = Kind::of(Provider::FileStore).expect("it is compiled in");
+        let (served, [of_images, of_releases]) = fed(kind);
+        let (mut images, mut releases) = (of_images.queue, of_releases.queue);
         let mut image = DynamicObject::new("ubuntu", served.images.resource()).within("fleet");
         image.metadata.owner_references = Some(vec![OwnerReference {
             kind: served.kind.definition().release_kind.to_owned(),

@@ -39,7 +39,8 @@ pub(crate) const fn code(outcome: &Result<Done, Failure>) -> u8 {
             | FailureClass::SourceBroken
             | FailureClass::SourceChanged
             | FailureClass::Sealing
-            | FailureClass::JobVanished => BROKEN,
+            | FailureClass::JobVanished
+            | FailureClass::OutOfMemory => BROKEN,
         },
     }
 }

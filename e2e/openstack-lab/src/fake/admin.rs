@@ -1,6 +1,7 @@
 //! What a test does to the services behind everybody's back, and what it may ask them.
 
 use http::{Method, StatusCode};
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{
@@ -47,6 +48,13 @@ impl Fake {
     /// Has an image wait for its deletion, as a service does that deletes later.
     pub fn delay_deletion(&self, id: &str) {
         self.set_status(id, Status::PendingDelete);
+    }
+
+    /// Has an image be made so much earlier than it was.
+    pub fn grow_older(&self, id: &str, by: SignedDuration) {
+        if let Some(image) = self.shared.state().images.get_mut(id) {
+            image.created = image.created.saturating_sub(by).unwrap_or(image.created);
+        }
     }
 
     fn set_status(&self, id: &str, status: Status) {

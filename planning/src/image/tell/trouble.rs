@@ -68,6 +68,8 @@ fn halt(view: &View<'_>) -> Option<Trouble> {
         | HaltReason::Refused
         | HaltReason::JobsUnavailable
         | HaltReason::BuildFailed
+        | HaltReason::OutOfMemory
+        | HaltReason::SealNotKept
         | HaltReason::Unsupported => ConditionType::ImageTransferred,
     };
     Some(Trouble {
@@ -116,7 +118,7 @@ fn of_retry(retry: &Retry, view: &View<'_>) -> Trouble {
     let (severity, reason) = match (retry.class, retry.deed) {
         (FailureClass::Unavailable, DeedName::Probe) => (severity, Reason::SourceUnavailable),
         _ if could_not_fetch => (Severity::Warning, Reason::ImportFailed),
-        (class, deed) if is_race(class) && retry.count > RACES => (Severity::Warning, reason_of_many(deed)),
+        (class, deed) if class.is_race() && retry.count > RACES => (Severity::Warning, reason_of_many(deed)),
         (class, _) => (severity, reason_of_failure(class)),
     };
     let type_ = if reason == Reason::SourceUnavailable {
@@ -139,20 +141,7 @@ fn of_retry(retry: &Retry, view: &View<'_>) -> Trouble {
     }
 }
 
-/// What is over at the next look, unless it comes again and again.
-const fn is_race(class: FailureClass) -> bool {
-    matches!(
-        class,
-        FailureClass::State
-            | FailureClass::Gone
-            | FailureClass::Unknown
-            | FailureClass::NotOurs
-            | FailureClass::Sealing
-            | FailureClass::JobVanished
-    )
-}
-
-/// What that is called then.
+/// What a race is called that comes again and again.
 const fn reason_of_many(deed: DeedName) -> Reason {
     if deed.is_long() || matches!(deed, DeedName::Import) {
         Reason::TransferStalled
@@ -185,17 +174,13 @@ const fn place(class: FailureClass) -> (ConditionType, Severity) {
         FailureClass::Quota | FailureClass::Invalid | FailureClass::Unsupported => (transferred, Severity::Error),
         FailureClass::InUse
         | FailureClass::BuildFailed { .. }
+        | FailureClass::OutOfMemory
+        | FailureClass::Sealing
         | FailureClass::Stopped {
             why: StopReason::Stalled,
         } => (transferred, Severity::Warning),
-        FailureClass::Busy
-        | FailureClass::State
-        | FailureClass::Gone
-        | FailureClass::Unknown
-        | FailureClass::NotOurs
-        | FailureClass::Sealing
-        | FailureClass::JobVanished
-        | FailureClass::Stopped { .. } => (transferred, Severity::Info),
+        // Races, and what is over in a moment.
+        _ => (transferred, Severity::Info),
     }
 }
 

@@ -70,7 +70,6 @@ fn a_race_is_looked_at_again_at_once_three_times() {
         FailureClass::State,
         FailureClass::Gone,
         FailureClass::Unknown,
-        FailureClass::Sealing,
         FailureClass::JobVanished,
         FailureClass::Stopped {
             why: StopReason::Stalled,
@@ -218,6 +217,30 @@ fn a_build_is_tried_three_times() {
         why: StopReason::Stalled,
     };
     assert_eq!(delay(&outcome(build, Err(failure(late)), None)), 60);
+}
+
+/// What follows after so many failures of this kind in a row.
+fn settled(class: FailureClass, times: usize) -> Settlement {
+    let mut settlement = failed(class, None);
+    for _ in 1..times {
+        let before = match settlement {
+            Settlement::Retry(retry) => Some(retry),
+            other => panic!("{other:?}"),
+        };
+        settlement = failed(class, before);
+    }
+    settlement
+}
+
+#[test]
+fn what_moves_all_bytes_for_nothing_is_given_up_the_third_time() {
+    for (class, reason) in [
+        (FailureClass::OutOfMemory, HaltReason::OutOfMemory),
+        (FailureClass::Sealing, HaltReason::SealNotKept),
+    ] {
+        assert_eq!(delays(class, 2), [60, 300], "{class:?}");
+        assert_eq!(halts(&settled(class, 3), reason), "it did not work");
+    }
 }
 
 #[test]

@@ -66,6 +66,26 @@ fn other_bytes_are_counted_however_the_record_of_the_first_try_ends() {
 }
 
 #[test]
+fn transfers_for_nothing_are_counted_however_their_records_end() {
+    for (class, reason) in [
+        (FailureClass::OutOfMemory, HaltReason::OutOfMemory),
+        (FailureClass::Sealing, HaltReason::SealNotKept),
+    ] {
+        let mut input = input();
+        for number in 2..5 {
+            assert_eq!(input.kept.halted, None, "{class:?}");
+            input.op = Some(ended(transfer(number), Err(failure(class))));
+            input.kept = written(&input, &input.step());
+            input.op = None;
+            if number < 4 {
+                input.kept = written(&input, &attempt(number + 1, AttemptReason::Stalled));
+            }
+        }
+        assert_eq!(input.kept.halted.map(|halted| halted.reason), Some(reason), "{class:?}");
+    }
+}
+
+#[test]
 fn two_images_that_differ_halt_and_three_that_nobody_can_tell_about() {
     let mut input = input();
     input.kept = written(&input, &attempt(3, AttemptReason::Mismatch));

@@ -224,6 +224,13 @@ impl Desk {
         })
     }
 
+    /// The name of the Job, from when it is there until nobody is to take note of it any more.
+    pub(super) fn job(&self, object: &ObjectId) -> Option<String> {
+        let entry = self.entries.get(object)?;
+        let job = entry.job.as_ref().filter(|_| !matches!(entry.state, State::Noted));
+        job.map(|job| job.name.clone())
+    }
+
     /// Whose images are sent, or were about to be when the Job was told to end.
     pub(super) fn sending(&self) -> Vec<ObjectId> {
         let is_sending = |entry: &Entry| {

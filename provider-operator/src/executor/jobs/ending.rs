@@ -108,7 +108,7 @@ fn built(pod: &Pod) -> Option<Failure> {
 fn unsaid(known: &Known, ended: &ContainerStateTerminated) -> Failure {
     if ended.reason.as_deref() == Some("OOMKilled") {
         let words = "the program that sends the image was ended because it needs more memory; raise spec.job.resources";
-        return Failure::new(FailureClass::Unknown, words.to_owned());
+        return Failure::new(FailureClass::OutOfMemory, words.to_owned());
     }
     vanished(&format!(
         "the program of the Job {} ended with code {} and left no word of ours",

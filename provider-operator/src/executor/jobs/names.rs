@@ -10,7 +10,7 @@ use crate::objects::ObjectId;
 const DIGITS: usize = 12;
 
 /// The Job of one attempt.
-pub(crate) fn job(object: &ObjectId, attempt: u32) -> String {
+pub(super) fn job(object: &ObjectId, attempt: u32) -> String {
     format!("{}-{attempt}", access(object))
 }
 
@@ -37,13 +37,13 @@ pub(super) fn owner(object: &ObjectId) -> Value {
 }
 
 /// The command by which people see what its build, or else its worker, says.
-pub(crate) fn logs(object: &ObjectId, attempt: u32, builds: bool) -> String {
+pub(crate) fn logs(object: &ObjectId, job: &str, builds: bool) -> String {
     let container = if builds {
         super::template::BUILD
     } else {
         super::template::WORKER
     };
-    let (namespace, job) = (&object.namespace, job(object, attempt));
+    let namespace = &object.namespace;
     format!("kubectl logs -n {namespace} job/{job} -c {container}")
 }
 
@@ -63,8 +63,8 @@ mod tests {
         // A Pod has the name of its Job and six more letters, and as a host name at most 63.
         assert!(job(&one, u32::MAX).len() < 57);
         assert_eq!(
-            logs(&one, 3, true),
-            format!("kubectl logs -n fleet job/{} -c build", job(&one, 3))
+            logs(&one, "img-1-3", true),
+            "kubectl logs -n fleet job/img-1-3 -c build"
         );
     }
 }

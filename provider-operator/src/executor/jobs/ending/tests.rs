@@ -177,6 +177,7 @@ fn a_program_that_was_killed_for_its_memory_says_what_to_do() {
         &Before::default(),
     )
     .expect_err("it failed");
+    assert_eq!(failure.class, FailureClass::OutOfMemory);
     assert!(
         failure.message.contains("raise spec.job.resources"),
         "{}",
