@@ -237,8 +237,6 @@ impl ImageStore for OpenStackStore {
             .load(Ordering::Relaxed)
             .then(|| no_hidden.to_owned());
         Ok(Preflight {
-            free_bytes: free.map(|free| free.saturating_mul(MIB)),
-            methods: self.glance.methods().await?,
             warnings: no_hidden.into_iter().collect(),
         })
     }
