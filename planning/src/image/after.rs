@@ -101,7 +101,10 @@ fn given_up_for(why: AttemptReason, wanted: &Wanted, mut kept: Kept, seen: &Seen
         AttemptReason::Spoilt => kept.retry = slower("the record in the cloud takes no bytes any more"),
         AttemptReason::Stalled => kept.retry = slower("nothing was heard of whoever sent the image"),
         AttemptReason::ImportFailed | AttemptReason::ImportStalled => {
-            kept.retry = slower("the cloud could not import the image");
+            kept.retry = slower(match why {
+                AttemptReason::ImportStalled => "the cloud did not import the image in time",
+                _ => "the cloud could not import the image",
+            });
             kept.imports_failed = kept.imports_failed.saturating_add(1);
         }
         AttemptReason::Mismatch => {

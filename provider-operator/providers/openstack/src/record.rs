@@ -14,6 +14,8 @@ use crate::{
 /// How long an old cloud may take to begin an import of which it shows nothing.
 const SILENT_IMPORT: Duration = Duration::from_mins(2);
 
+const MIB: u64 = 1 << 20;
+
 /// An image that is ours and of this object. Without options that make sense none of its own differ from them. `task` is its last import, where that is known; `now` is the time by the cloud's clock, or ours.
 pub fn record(
     image: &Value,
@@ -35,7 +37,7 @@ pub fn record(
         key: marks.key,
         attempt: marks.attempt,
         state: state(image, task_says, now),
-        size: image["size"].as_u64(),
+        size: image["size"].as_u64().or_else(|| task_says.and_then(copied)),
         sha512: sha512(image),
         format: image["disk_format"].as_str().map(str::to_owned),
         // A cloud that does not know hidden images shows all of them, and what it shows is told by the mark.
@@ -54,6 +56,12 @@ pub fn id(image: &Value) -> Option<ImageId> {
 /// Whether the cloud works on an import of this image.
 pub fn is_importing(image: &Value) -> bool {
     image["status"] == "importing" || text(image, "os_glance_import_task").is_some()
+}
+
+/// How many bytes are stored, as an import tells it.
+fn copied(words: &str) -> Option<u64> {
+    let mib = words.strip_prefix("Copied ")?.strip_suffix(" MiB")?;
+    mib.parse::<u64>().ok()?.checked_mul(MIB)
 }
 
 fn text<'a>(image: &'a Value, field: &str) -> Option<&'a str> {

@@ -132,6 +132,8 @@ fn the_marker_changes_when_something_moved() {
     assert_ne!(with("Copied 1 MiB").marker, with("Copied 2 MiB").marker);
     let message = "Copied 2 MiB".to_owned();
     assert_eq!(with("Copied 2 MiB").state, RecordState::Importing { message });
+    assert_eq!(with("Copied 2 MiB").size, Some(2 << 20));
+    assert_eq!(with("Copied all of it").size, None);
 }
 
 #[test]
