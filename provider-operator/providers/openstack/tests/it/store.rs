@@ -258,6 +258,10 @@ async fn a_cloud_that_announces_imports_and_has_none_is_one_that_fetches_nothing
     let error = store.import(&id, &image, "http://127.0.0.1/x").await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Unsupported, "{error}");
     assert!(told(&fake, &id)["cs_import"].is_null(), "it is waited for");
+    fake.answer(Method::POST, "/import", StatusCode::NOT_FOUND, &[], "no such page", 1);
+    let content = Disk::of(disk::qcow2(3)).content();
+    let error = store.stage(&id, &image, content, &Notes::default()).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::Unsupported, "{error}");
 }
 
 #[tokio::test]
