@@ -84,17 +84,17 @@ impl OpenStackStore {
     ) -> Result<Vec<Record>, CloudError> {
         let mut records = Vec::new();
         for image in self.of_object(subject, project).await? {
-            let mut task = None;
-            if record::is_importing(&image)
+            let mut tasks = None;
+            if record::has_imports(&image)
                 && let Some(id) = record::id(&image)
             {
-                task = self.glance.last_task(&id).await?;
+                tasks = self.glance.tasks(&id).await?;
             }
             records.extend(record::record(
                 &image,
                 subject,
                 options,
-                task.as_ref(),
+                tasks.as_deref(),
                 Timestamp::now(),
             ));
         }
