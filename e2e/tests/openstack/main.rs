@@ -8,6 +8,7 @@ mod by_tls;
 mod credentials;
 mod crowd;
 mod faults;
+mod imports;
 mod journeys;
 mod orc;
 mod predecessor;
