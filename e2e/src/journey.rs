@@ -3,7 +3,6 @@
 //!
 //! What an operator asks for is held against the rights that it is given. The control plane ends with the process. When a journey fails, what it leaves is dumped for a person.
 
-mod kubectl;
 mod steps;
 
 use std::{

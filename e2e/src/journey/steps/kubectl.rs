@@ -5,8 +5,7 @@ use std::process::Command;
 use anyhow::{Result, bail, ensure};
 use crds::conditions::ConditionType;
 
-use super::{Journey, SOON};
-use crate::{Identity, Process};
+use crate::{Identity, Journey, Process, journey::SOON};
 
 impl Journey {
     /// Waits by the real `kubectl wait` in two shells, one for each of these conditions of an object (`KIND/NAME`), until either ends. It has to be the
