@@ -10,6 +10,7 @@ mod crowd;
 mod faults;
 mod imports;
 mod journeys;
+mod on_the_way;
 mod orc;
 mod predecessor;
 mod quota;
