@@ -97,6 +97,23 @@ pub fn on_a_stage_for(rules: &Value, act: impl AsyncFnOnce(&mut Stage<'_>) -> Re
     })
 }
 
+/// The same with services of its own, which are so, by a credential that is good for some calls alone.
+pub fn on_a_stage_of(
+    options: &RealOptions,
+    rules: &Value,
+    act: impl AsyncFnOnce(&mut Stage<'_>, &Real) -> Result<Left>,
+) -> Result<()> {
+    journey::journey(async |journey| {
+        let Some(installed) = Installed::find()? else {
+            return Ok(());
+        };
+        let real = Real::start(&installed, options).await?;
+        let site = real.project_for(&journey.namespace, Some(rules)).await?;
+        let act = async |stage: &mut Stage<'_>| act(stage, &real).await;
+        Stage::play(journey, &site, OPENSTACK, act).await
+    })
+}
+
 /// The same with services of its own, which the act may kill.
 pub fn on_a_stage_that_may_fall(act: impl AsyncFnOnce(&mut Stage<'_>, &mut Real) -> Result<Left>) -> Result<()> {
     journey::journey(async |journey| {

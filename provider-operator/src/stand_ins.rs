@@ -45,7 +45,6 @@ pub(crate) fn image(object: &ObjectId) -> ImageSpec {
             object: format!("{}/{}", object.namespace, object.name),
             key: ContentKey::parse(&format!("{digits:0<64.64}")).unwrap(),
             name: object.name.clone(),
-            tags: Vec::new(),
             recorded: None,
             adopt: None,
             look_for_others: false,
@@ -241,7 +240,6 @@ impl ImageStore for ClayStore {
         let warnings = bytes.map(|bytes| format!("{bytes} bytes are to come"));
         Ok(Preflight {
             warnings: warnings.into_iter().collect(),
-            ..Preflight::default()
         })
     }
 

@@ -252,7 +252,8 @@ pub enum ExecutionForm {
     Unknown,
 }
 
-/// How far a transfer is. Written every ten seconds, or for every twentieth part, by whoever does it, and by nobody else.
+/// How far a transfer is. Written every ten seconds, or for every twentieth part, by whoever does it, and by nobody else; of what the cloud fetches itself the
+/// operator tells what it sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransferStatus {
@@ -261,7 +262,7 @@ pub struct TransferStatus {
     /// Upload, `ServerSide` or Staged.
     #[schemars(with = "String")]
     pub via: SentVia,
-    /// How many bytes were sent.
+    /// How many bytes were sent, or are stored of what the cloud fetches itself.
     pub sent_bytes: i64,
     /// How many there are to send, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -289,7 +290,7 @@ pub struct TransferStatus {
         deserialize_with = "known_time_or_none"
     )]
     pub started_at: Option<Time>,
-    /// Who does it: a Pod.
+    /// Who does it: a Pod. Empty while the cloud does.
     #[serde(default)]
     pub holder: String,
     /// All this in a few words, for the column DONE.

@@ -48,6 +48,8 @@ pub struct RealOptions {
     pub tls: bool,
     /// How long tokens are good for, in whole seconds.
     pub token_ttl: Duration,
+    /// The ways in which Glance imports images; by one that is not among them it refuses to.
+    pub methods: &'static [&'static str],
     /// Where they listen: an address of this machine, and the one that the catalogue names. Their certificate is for loopback alone.
     pub address: Ipv4Addr,
 }
@@ -58,6 +60,7 @@ impl Default for RealOptions {
             prefix: false,
             tls: false,
             token_ttl: Duration::from_hours(1),
+            methods: &["glance-direct", "web-download", "copy-image"],
             address: Ipv4Addr::LOCALHOST,
         }
     }

@@ -41,6 +41,7 @@ pub struct Article {
     announces: Option<usize>,
     held_at: Option<usize>,
     refused_to: Option<&'static str>,
+    otherwise: Option<(&'static str, Box<Article>)>,
     echoes: bool,
 }
 
@@ -56,6 +57,7 @@ impl Article {
             announces: None,
             held_at: None,
             refused_to: None,
+            otherwise: None,
             echoes: false,
         }
     }
@@ -119,6 +121,15 @@ impl Article {
         }
     }
 
+    /// The same, instead of which programs whose name has this part get another one, as by somebody on the way to them.
+    #[must_use]
+    pub fn otherwise_to(self, agent: &'static str, other: Article) -> Self {
+        Self {
+            otherwise: Some((agent, Box::new(other))),
+            ..self
+        }
+    }
+
     /// The same, which nobody is given who wants to read it, in words that repeat who he said that he is.
     #[must_use]
     pub fn echoing(self) -> Self {
@@ -135,6 +146,9 @@ impl Article {
         let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         if self.refused_to.is_some_and(|part| agent.contains(part)) {
             return status(StatusCode::FORBIDDEN, "not for programs");
+        }
+        if let Some((_, other)) = self.otherwise.as_ref().filter(|(part, _)| agent.contains(part)) {
+            return other.answer(request, held);
         }
         if self.echoes && request.method() != Method::HEAD {
             let said = request.headers().get(header::AUTHORIZATION);

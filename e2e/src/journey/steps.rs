@@ -1,5 +1,7 @@
 //! Steps that many journeys take: what most begin with, asking the operator for a look, reading what it told.
 
+mod kubectl;
+
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease, labels};
 use k8s_openapi::api::core::v1::Event;

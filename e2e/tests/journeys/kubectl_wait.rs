@@ -1,16 +1,14 @@
 //! What `kubectl wait` makes of our objects: it ends for success and for failure, and never for what was true of an earlier spec.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
 use crds::{
     ClusterStack, ClusterStackRelease,
     conditions::{ConditionType, find, is_true},
 };
 use e2e::{
-    Identity, Journey, Process,
+    Journey,
     cosign::Cosign,
-    journey::{SOON, status},
+    journey::status,
     releases::{StackSource, harbor_tag},
 };
 use serde_json::json;
@@ -28,38 +26,12 @@ const BROKEN: &str = r#"{{ if ne .Release.Namespace "default" }}{{ fail "never" 
 const READY: [ConditionType; 2] = [ConditionType::Ready, ConditionType::Stalled];
 const STALLED: [ConditionType; 2] = [ConditionType::Stalled, ConditionType::Ready];
 
-/// The real `kubectl wait`, as a person types it.
-async fn kubectl_wait(journey: &Journey, object: &str, wanted: &str) -> Result<Process> {
-    let name = format!("kubectl-wait-{object}-{wanted}").replace(['/', '='], "-");
-    let kubeconfig = journey.control_plane().kubeconfig_for(&Identity::Admin).await?;
-    let mut command = Command::new(&journey.lab().controlplane);
-    command
-        .args(["kubectl", "wait", object, "--for", wanted, "--timeout=10m"])
-        .args(["--namespace", &journey.namespace, "--kubeconfig"])
-        .arg(kubeconfig)
-        // It keeps what it discovered there.
-        .env("HOME", journey.folder());
-    let log = journey.folder().join(format!("{name}.log"));
-    Process::start(journey.lab(), &name, &command, &log)
-}
-
-/// Waits in two shells, one for each of these conditions, until either ends. It has to be the first.
-async fn waits(journey: &Journey, object: &str, [awaited, other]: [ConditionType; 2]) -> Result<()> {
-    let created = kubectl_wait(journey, object, "create").await?.wait(SOON).await?;
-    ensure!(created.is_success(), "waiting for the creation of {object} {created}");
-    let mut awaiting = kubectl_wait(journey, object, &format!("condition={awaited}")).await?;
-    let mut never = kubectl_wait(journey, object, &format!("condition={other}")).await?;
-    tokio::select! {
-        ended = awaiting.wait(SOON) => ensure!(ended?.is_success(), "{}", awaiting.tail()),
-        ended = never.wait(SOON) => anyhow::bail!("waiting for {other} {}: {}", ended?, never.tail()),
-    }
-    Ok(())
-}
-
 /// Both objects: the stack, and the release that it takes. A reason is that of the condition waited for.
 async fn both(journey: &Journey, tag: &str, conditions: [ConditionType; 2], reason: Option<&str>) -> Result<()> {
-    waits(journey, &format!("clusterstackrelease/{tag}"), conditions).await?;
-    waits(journey, "clusterstack/harbor", conditions).await?;
+    journey
+        .kubectl_waits(&format!("clusterstackrelease/{tag}"), conditions)
+        .await?;
+    journey.kubectl_waits("clusterstack/harbor", conditions).await?;
     let Some(reason) = reason else { return Ok(()) };
     let release = journey.api::<ClusterStackRelease>().get(tag).await?;
     let stack = journey.api::<ClusterStack>().get("harbor").await?;
@@ -128,8 +100,12 @@ fn kubectl_wait_ends_for_images_that_come_and_for_those_that_never_will() -> Res
                 "metadata": { "name": tag }, "spec": {},
             });
             journey.apply(release).await?;
-            waits(journey, &format!("filestorenodeimagerelease/{image}"), conditions).await?;
-            waits(journey, &format!("filestoreclusterstackrelease/{tag}"), conditions).await?;
+            for object in [
+                format!("filestorenodeimagerelease/{image}"),
+                format!("filestoreclusterstackrelease/{tag}"),
+            ] {
+                journey.kubectl_waits(&object, conditions).await?;
+            }
         }
         Ok(())
     })

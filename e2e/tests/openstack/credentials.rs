@@ -8,17 +8,21 @@ use e2e::{
     eventually,
     journey::SOON,
     provider_operator::identity,
-    stage::{DISK, SECRET, message_of, on_a_stage_for, on_stage, small},
+    stage::{DISK, SECRET, Stage, message_of, on_a_stage_for, on_a_stage_of, on_stage, small},
 };
 use http::Method;
 use openstack_lab::{
     Login, Site,
+    real::RealOptions,
     source::{Article, sha256},
 };
 use serde_json::{Value, json};
 
 /// Where users read how it is done.
 const PAGE: &str = include_str!("../../../docs/how-to/node-images.md");
+
+/// Every way into a cloud.
+const WAYS: [&str; 3] = ["Upload", "ServerSide", "Staged"];
 
 /// Tries to log in, of two identities in all the time that this takes: one each, one more when it is refused, and when they are good, one again;
 /// and the one of whoever looks for orphans.
@@ -112,29 +116,90 @@ fn the_credential_and_the_template_of_the_page_are_enough() -> Result<()> {
         let written = stage.proxy.site().clouds_yaml(None);
         ensure!(keys.iter().all(|key| written.contains(*key)), "{keys:?}");
 
-        // Every way into a cloud, and what is done with images there.
-        let options = |disk: u64| json!({ "image": { "createOpts": { "min_disk": disk, "protected": true } } });
+        every_way(stage).await?;
+        ensure!(stage.proxy.count(&Method::POST, "/import") == 2, "it was sent");
+        all_go(stage).await?;
+        Ok(Vec::new())
+    })
+}
+
+/// Every way into a cloud, and what is done with images there.
+async fn every_way(stage: &mut Stage<'_>) -> Result<()> {
+    let options = |disk: u64| json!({ "image": { "createOpts": { "min_disk": disk, "protected": true } } });
+    stage.source.put(DISK, Article::of(small(1)));
+    for via in WAYS {
+        let digest = json!({ "image": { "digest": sha256(&small(1)) }, "transfer": { "via": via } });
+        stage.want(&via.to_lowercase(), DISK, digest).await?;
+    }
+    stage.want("amended", DISK, options(1)).await?;
+    stage.operate().await?;
+    for via in WAYS {
+        stage.id(&via.to_lowercase()).await?;
+    }
+    stage.id("amended").await?;
+    stage.want("amended", DISK, options(2)).await?;
+    let id = stage.id("amended").await?;
+    eventually(SOON, "the option in the cloud", async || {
+        let image = stage.cloud.image(&id).await?;
+        ensure!(image["min_disk"] == 2, "{image}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await
+}
+
+/// All of them are deleted.
+async fn all_go(stage: &Stage<'_>) -> Result<()> {
+    stage.delete("amended").await?;
+    for via in WAYS {
+        stage.delete(&via.to_lowercase()).await?;
+    }
+    Ok(())
+}
+
+/// The rules where the endpoint of images has this prefix.
+fn below(prefix: &str, rules: &Value) -> Result<Value> {
+    let mut rules = rules.clone();
+    for rule in rules.as_array_mut().context("a list of rules")? {
+        let path = rule["path"].as_str().context("a path")?;
+        rule["path"] = format!("{prefix}{path}").into();
+    }
+    Ok(rules)
+}
+
+#[test]
+fn below_a_prefix_each_rule_of_the_page_begins_with_it_and_what_the_cloud_does_not_fetch_is_sent() -> Result<()> {
+    const PREFIX: &str = "/image";
+    ensure!(PAGE.contains("`/image/v2/images`"), "the page says nothing of a prefix");
+    let rules: Value = serde_json::from_str(part("json", "\"service\"")?)?;
+    let options = RealOptions {
+        prefix: true,
+        methods: &["glance-direct"],
+        ..RealOptions::default()
+    };
+    on_a_stage_of(&options, &below(PREFIX, &rules)?, async |stage, real| {
+        // As they stand there they are for a cloud without one.
+        let site = real.project_for("without-a-prefix", Some(&rules)).await?;
+        let login = site.clouds.get("openstack").context("a login")?.clone();
+        let known = as_somebody(stage.proxy.site(), login);
+        stage.journey.apply(identity("without", &known)).await?;
         stage.source.put(DISK, Article::of(small(1)));
-        for via in ["Upload", "ServerSide", "Staged"] {
-            let digest = json!({ "image": { "digest": sha256(&small(1)) }, "transfer": { "via": via } });
-            stage.want(&via.to_lowercase(), DISK, digest).await?;
-        }
-        stage.want("amended", DISK, options(1)).await?;
-        stage.operate().await?;
-        for name in ["upload", "serverside", "staged", "amended"] {
-            stage.id(name).await?;
-        }
-        stage.want("amended", DISK, options(2)).await?;
-        let id = stage.id("amended").await?;
-        eventually(SOON, "the option in the cloud", async || {
-            let image = stage.cloud.image(&id).await?;
-            ensure!(image["min_disk"] == 2, "{image}");
-            Ok::<_, anyhow::Error>(())
-        })
-        .await?;
-        for name in ["upload", "serverside", "staged", "amended"] {
-            stage.delete(name).await?;
-        }
+        let spec = json!({ "identityRef": { "kind": "Secret", "name": "without" } });
+        stage.want("without", DISK, spec).await?;
+        every_way(stage).await?;
+        stage.not_ready("without", "CredentialsRejected").await?;
+
+        let status = stage.status("serverside").await?;
+        let failure = status.last_failure.context("why it was sent")?;
+        let is_it = failure.reason == "Unsupported" && failure.message.contains("web-download");
+        ensure!(
+            is_it && status.attempt == Some(1),
+            "{failure:?}, attempt {:?}",
+            status.attempt
+        );
+        let count = |method, part| stage.proxy.count(&method, part);
+        ensure!(count(Method::POST, "/import") == 1, "{:?}", stage.proxy.passed());
+        ensure!(count(Method::PUT, "/stage") == 1 && count(Method::PUT, "/file") == 3);
+        all_go(stage).await?;
         Ok(Vec::new())
     })
 }

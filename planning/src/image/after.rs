@@ -100,7 +100,10 @@ fn given_up_for(why: AttemptReason, wanted: &Wanted, mut kept: Kept, seen: &Seen
         AttemptReason::Spoilt => kept.retry = slower("the record in the cloud takes no bytes any more"),
         AttemptReason::Stalled => kept.retry = slower("nothing was heard of whoever sent the image"),
         AttemptReason::ImportFailed | AttemptReason::ImportStalled => {
-            kept.retry = slower("the cloud could not import the image");
+            kept.retry = slower(match why {
+                AttemptReason::ImportStalled => "the cloud did not import the image in time",
+                _ => "the cloud could not import the image",
+            });
             kept.imports_failed = kept.imports_failed.saturating_add(1);
         }
         AttemptReason::Mismatch => {
@@ -151,12 +154,23 @@ fn settled(settlement: &Settlement, wanted: &Wanted, kept: Kept, seen: &Seen, op
             attempt: kept.attempt.max(*attempt),
             ..kept
         },
-        // The same again would be refused again.
-        Settlement::ImportRefused => Kept {
-            imports_failed: kept.imports_failed.max(IMPORTS_AT_MOST),
-            ..kept
-        },
+        Settlement::ImportRefused => import_refused(kept, op),
         Settlement::Progressed => progressed(wanted, kept, seen, op),
+    }
+}
+
+/// The same again would be refused again. What was staged for it goes with its record: nobody else takes it off its stage.
+fn import_refused(kept: Kept, op: Option<&Op>) -> Kept {
+    let staged = match op.map(|op| &op.deed) {
+        Some(Deed::Transfer {
+            attempt, staged: true, ..
+        }) => kept.sealed_of(*attempt).map(|sealed| sealed.attempt.saturating_add(1)),
+        _ => None,
+    };
+    Kept {
+        attempt: kept.attempt.max(staged.unwrap_or_default()),
+        imports_failed: kept.imports_failed.max(IMPORTS_AT_MOST),
+        ..kept
     }
 }
 

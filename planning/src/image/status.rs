@@ -66,18 +66,6 @@ impl Kept {
     }
 }
 
-/// What was sent, as the status is to have it; the seal of a transfer is stored so.
-impl From<&Sealed> for SealedOfStatus {
-    fn from(sealed: &Sealed) -> Self {
-        Self {
-            attempt: sealed.attempt.into(),
-            source_digest: sealed.source_digest.clone(),
-            sha512: sealed.sha512.clone(),
-            size_bytes: amount_of_status(sealed.bytes),
-        }
-    }
-}
-
 fn sealed(sealed: &SealedOfStatus) -> Sealed {
     Sealed {
         attempt: count(sealed.attempt),

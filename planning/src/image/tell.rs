@@ -3,6 +3,7 @@
 //! Only what was seen is told. What is under way is told as long as it takes; a look at the cloud or the source changes nothing before it is over, so an
 //! image at rest is written once. An outage is not a bad image: what was ready stays so until something else is seen.
 
+mod fetched;
 mod findings;
 mod notes;
 mod trouble;
@@ -57,7 +58,8 @@ pub struct Situation<'a> {
 /// What is told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// The whole status, with what is kept after the step; `transfer` as it was read, but for how fast it is when it is over. Nothing is to be written where it equals what was read.
+    /// The whole status, with what is kept after the step; `transfer` as it was read, but for how fast it is when it is over, and for what the cloud does
+    /// itself. Nothing is to be written where it equals what was read.
     pub status: NodeImageStatus,
     /// What happened, each once. To be told when the status was written.
     pub notes: Vec<Note>,
@@ -128,20 +130,24 @@ fn describe(status: &mut NodeImageStatus, view: &View<'_>, findings: &[Finding],
         .find(|finding| finding.condition_type() == ConditionType::Ready);
     let message = ready.map(Finding::message).filter(|message| !message.is_empty());
     let is_sending = view.work == Work::Transferring;
+    let fetched = fetched::fetched(view, status.transfer.as_ref(), now);
+    let moves = is_sending || fetched.is_some() && view.work == Work::Importing;
+    if fetched.is_some() {
+        status.transfer = fetched;
+    }
     let transfer = status
         .transfer
         .as_ref()
-        .filter(|transfer| is_sending && u32::try_from(transfer.attempt) == Ok(view.kept.attempt));
+        .filter(|transfer| moves && u32::try_from(transfer.attempt) == Ok(view.kept.attempt));
     let summary = transfer
         .map(|transfer| transfer.summary.clone())
-        .filter(|summary| !summary.is_empty());
-    let progress = transfer.map(|transfer| Progress {
+        .filter(|summary| is_sending && !summary.is_empty());
+    status.progress = transfer.map(|transfer| Progress {
         done: transfer.sent_bytes,
         total: transfer.total_bytes,
         unit: "bytes".to_owned(),
     });
-    status.progress = progress;
-    if let Some(transfer) = status.transfer.as_mut().filter(|_| !is_sending) {
+    if let Some(transfer) = status.transfer.as_mut().filter(|_| !moves) {
         rests(transfer);
     }
     status.message = summary

@@ -26,6 +26,9 @@ pub(super) const STORING: &str = "all bytes were sent, and the cloud stores them
 pub(super) const SENDING: &str = "the image is sent";
 /// Where the cloud moves them.
 pub(super) const IMPORTING: &str = "the cloud fetches the image";
+/// What somebody does where the cloud does not fetch what it should, or does not take it off its stage.
+pub(super) const IMPORT_FAILED: &str =
+    "see whether the cloud itself can reach the source, or set spec.transfer.via to Upload";
 /// Before bytes move.
 pub(super) const BUILDING: &str = "the image is built";
 
@@ -238,5 +241,6 @@ mod tests {
         for remedy in classes.into_iter().filter_map(remedy_of_failure) {
             assert!(advises(&format!("it failed; {remedy}")), "{remedy}");
         }
+        assert!(advises(&format!("it failed; {IMPORT_FAILED}")));
     }
 }

@@ -1,6 +1,8 @@
 //! What is kept of an image survives being written to its status and read again.
 
-use crds::providers::image_status::{Halted as HaltedOfStatus, NodeImageStatus, SentVia, TransferStatus};
+use crds::providers::image_status::{
+    Halted as HaltedOfStatus, NodeImageStatus, Sealed as SealedOfStatus, SentVia, TransferStatus,
+};
 use planning::image::{
     Algorithm, CloudImage, DeedName, FailureClass, HaltReason, Halted, Kept, Pinned, Retry, Sealed, StopReason,
 };
@@ -148,7 +150,12 @@ fn what_was_sealed_is_read_from_the_transfer_and_never_written() {
             started_at: None,
             holder: "pod".to_owned(),
             summary: "90 %".to_owned(),
-            sealed: Some((&sealed).into()),
+            sealed: Some(SealedOfStatus {
+                attempt: 3,
+                source_digest: "sha256:bb".to_owned(),
+                sha512: "aa".to_owned(),
+                size_bytes: 100,
+            }),
         }),
         ..NodeImageStatus::default()
     };

@@ -6,11 +6,12 @@ use crds::conditions::{Condition, ConditionStatus, ConditionType, Severity, find
 use crds::events::Happening;
 use crds::guide::{IMAGE_REASONS, REASONS};
 use crds::providers::Provider;
-use crds::providers::image_status::{ImagePhase, NodeImageStatus, SentVia, TransferStatus};
+use crds::providers::image_status::{ImagePhase, NodeImageStatus, Sealed, SentVia, TransferStatus};
 use jiff::SignedDuration;
 use planning::image::{
-    Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, Form, HaltReason, Halted, ImagePolicy,
-    JobsSight, Now, Op, OpState, Quota, RecordState, SENDING_RESTS, Sight, Situation, Source, Step, Told, after, tell,
+    Abilities, Algorithm, Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, Form, HaltReason,
+    Halted, ImagePolicy, JobsSight, Now, Op, OpState, Pinned, Quota, RecordState, SENDING_RESTS, Sight, Situation,
+    Source, Step, Told, Via, after, tell,
 };
 use planning::next::Next;
 
@@ -177,7 +178,7 @@ fn an_image_that_is_there_and_right_is_ready() {
     let promised = input.changed(|input| {
         input.seen.source = Sight::Seen {
             value: Source {
-                digest: planning::image::Pinned::parse(&format!("sha256:{}", "b".repeat(64))),
+                digest: Pinned::parse(&format!("sha256:{}", "b".repeat(64))),
                 ..Source::default()
             },
             at: before(1),
@@ -867,6 +868,128 @@ fn what_the_cloud_says_of_an_import_is_told_while_it_goes_on_and_when_it_is_give
         retry.message,
         "the record in the cloud takes no bytes any more: Copied 15 MiB"
     );
+}
+
+/// An image that the cloud fetches, of which it has so much.
+fn fetched(state: RecordState, size: Option<u64>, words: Option<&str>) -> Input {
+    let record = planning::image::RecordSeen {
+        size,
+        words: words.map(str::to_owned),
+        ..record(2, state)
+    };
+    Input::with(&[record]).changed(|input| {
+        input.wanted.via = Via::ServerSide;
+        input.wanted.digest = Some(Pinned {
+            algorithm: Algorithm::Sha512,
+            hex: "aa".to_owned(),
+        });
+    })
+}
+
+#[test]
+fn what_the_cloud_fetches_itself_is_a_transfer_of_the_clouds() {
+    let of_upload = NodeImageStatus {
+        transfer: Some(TransferStatus {
+            attempt: 1,
+            via: SentVia::Upload,
+            sent_bytes: 9,
+            total_bytes: None,
+            bytes_per_second: 3,
+            seconds_left: Some(3),
+            last_progress_time: None,
+            resumes: 4,
+            started_at: None,
+            holder: "pod".to_owned(),
+            summary: "9 B".to_owned(),
+            sealed: Some(Sealed {
+                attempt: 1,
+                ..Sealed::default()
+            }),
+        }),
+        ..NodeImageStatus::default()
+    };
+    let begun = told_after(&fetched(RecordState::Importing, None, None), &of_upload).status;
+    let transfer = begun.transfer.clone().expect("a transfer");
+    assert_eq!(
+        (
+            transfer.attempt,
+            transfer.via,
+            transfer.sent_bytes,
+            transfer.total_bytes
+        ),
+        (2, SentVia::ServerSide, 0, Some(100))
+    );
+    assert_eq!(
+        (transfer.holder.as_str(), transfer.resumes),
+        ("", 0),
+        "it is nobody's here"
+    );
+    assert_eq!(transfer.summary, "fetched by the cloud");
+    let sealed = transfer.sealed.as_ref().map(|sealed| sealed.attempt);
+    assert_eq!(sealed, Some(1), "what was sealed is of whoever sent it");
+    assert_eq!(transfer.started_at.as_ref().map(|begun| begun.0), Some(wall()));
+    assert_eq!(begun.message.as_deref(), Some("the cloud fetches the image"));
+
+    let stored = fetched(RecordState::Importing, Some(30), Some("Copied 30 B"));
+    let on_the_way = told_after(&stored, &begun).status;
+    let transfer = on_the_way.transfer.clone().expect("a transfer");
+    assert_eq!(transfer.summary, "fetched by the cloud, 30 % stored");
+    let progress = on_the_way.progress.clone().expect("progress");
+    assert_eq!((progress.done, progress.total), (30, Some(100)));
+    assert_eq!(
+        told_after(&stored, &on_the_way).status,
+        on_the_way,
+        "nothing moved, and nothing is news"
+    );
+    let unknown = stored.changed(|input| input.seen.source = Sight::Unseen);
+    let transfer = told_after(&unknown, &begun).status.transfer.expect("a transfer");
+    assert_eq!(transfer.summary, "fetched by the cloud, Copied 30 B");
+
+    let whole = told_after(&fetched(RecordState::Whole, Some(100), None), &on_the_way).status;
+    let transfer = whole.transfer.expect("a transfer");
+    assert_eq!(
+        (transfer.sent_bytes, transfer.summary.as_str()),
+        (100, "fetched by the cloud")
+    );
+    assert_eq!(whole.progress, None, "nothing moves any more");
+}
+
+#[test]
+fn an_import_of_which_nothing_came_is_the_last_failure() {
+    for (state, age, words) in [
+        (
+            RecordState::Spoilt,
+            1,
+            "the cloud could not import the image: of the cloud",
+        ),
+        (
+            RecordState::Importing,
+            7200,
+            "the cloud did not import the image in time: of the cloud",
+        ),
+    ] {
+        let input = fetched(state, None, Some("of the cloud")).changed(|input| {
+            if let Sight::Seen { value, .. } = &mut input.seen.cloud {
+                value.records[0].first_seen = before(age);
+            }
+            input.seen.abilities = Some(Abilities {
+                server_side: true,
+                staged: true,
+            });
+        });
+        let status = NodeImageStatus {
+            attempt: Some(2),
+            ..NodeImageStatus::default()
+        };
+        let failure = told_after(&input, &status).status.last_failure.expect("it is told");
+        assert_eq!((failure.reason.as_str(), failure.attempt), ("ImportFailed", Some(2)));
+        assert_eq!(failure.message, words);
+        assert!(
+            failure
+                .remedy
+                .is_some_and(|remedy| remedy.contains("spec.transfer.via"))
+        );
+    }
 }
 
 #[test]

@@ -133,9 +133,6 @@ pub struct Subject {
     pub key: ContentKey,
     /// The name of the image for people and for clusters that look for it by name.
     pub name: String,
-    /// Words by which people find it, where the cloud has such.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
     /// The image that was noted down for the object. A hint to find it fast: marks decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<ImageId>,

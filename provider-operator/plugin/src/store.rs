@@ -137,10 +137,6 @@ pub struct Owned {
 /// What a cloud says before anything is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preflight {
-    /// Room that is left, where the cloud has a bound.
-    pub free_bytes: Option<u64>,
-    /// The ways in which images come in, in the cloud's words.
-    pub methods: Vec<String>,
     /// What will not be as asked and does not stand in the way, as sentences for people.
     pub warnings: Vec<String>,
 }

@@ -72,7 +72,6 @@ pub fn subject(owner: &OwnerId, name: &str) -> Subject {
         object: format!("suite/{name}"),
         key: key_of(name),
         name: name.to_owned(),
-        tags: Vec::new(),
         recorded: None,
         adopt: None,
         look_for_others: false,

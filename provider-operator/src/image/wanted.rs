@@ -220,7 +220,6 @@ fn image(
             object: format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any()),
             key: ContentKey::parse(key)?,
             name: wish.name().to_owned(),
-            tags: Vec::new(),
             recorded: status.image.as_ref().map(|image| ImageId(image.id.clone())),
             adopt: annotation(object, labels::ADOPT_IMAGE).map(ImageId),
             // Whoever looks says so.

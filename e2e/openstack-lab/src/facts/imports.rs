@@ -89,9 +89,12 @@ async fn failed_mark(visitor: &Visitor<'_>, uri: &str) -> Result<()> {
 async fn failed_task(visitor: &Visitor<'_>, uri: &str) -> Result<()> {
     let demo = visitor.tenant("openstack").await?;
     let id = demo.new_image(json!({})).await?;
+    let path = format!("/images/{id}/tasks");
+    let before = demo.read(&path).await?.json()?;
+    ensure!(before["tasks"] == json!([]), "nobody has imported it: {before}");
     demo.web_download(&id, uri).await?;
     demo.settled(&id).await?;
-    let tasks = demo.read(&format!("/images/{id}/tasks")).await?.json()?;
+    let tasks = demo.read(&path).await?.json()?;
     demo.delete(&id).await?;
     let states: Vec<_> = tasks["tasks"]
         .as_array()

@@ -72,6 +72,9 @@ pub(super) async fn forward(
         state.change(number, |passed| passed.status = Some(status));
         return Ok(answer(status, &headers, body));
     }
+    if trouble == Some(Trouble::Sever) {
+        return Err(io::ErrorKind::ConnectionAborted.into());
+    }
     if trouble == Some(Trouble::Hang) {
         state.until_relented().await;
     }

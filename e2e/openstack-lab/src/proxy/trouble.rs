@@ -8,6 +8,8 @@ use crate::client::{Body, whole};
 /// What a request meets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
+    /// Nothing is done, and the connection is closed instead of an answer.
+    Sever,
     /// Once so many bytes of its body were passed on, both connections are closed.
     CutRequest(u64),
     /// So many bytes of its body are passed on, and no more. Whoever sent it is cut off, and the service waits for the rest until everything is let go.

@@ -46,6 +46,8 @@ pub(super) struct Configuration {
     paste: PathBuf,
     ca: Option<PathBuf>,
     token_seconds: u64,
+    /// As its file lists them.
+    methods: String,
 }
 
 impl Configuration {
@@ -85,6 +87,7 @@ impl Configuration {
             paste: installed.paste(),
             ca: options.tls.then(|| folder.join("ca.pem")),
             token_seconds: options.token_ttl.as_secs(),
+            methods: options.methods.join(","),
         }
     }
 
@@ -173,7 +176,7 @@ password_hash_rounds = 4
             .map(|store| format!("[{store}]\nfilesystem_store_datadir = {images}/{store}\n"))
             .collect();
         let (backends, stores) = (backends.join(", "), stores.concat());
-        let identity = self.identity(&seeded.glance_password);
+        let (identity, methods) = (self.identity(&seeded.glance_password), &self.methods);
         let endpoint = &seeded.glance_endpoint;
         format!(
             "[DEFAULT]
@@ -182,7 +185,7 @@ use_stderr = false
 image_size_cap = {LARGEST_IMAGE}
 use_keystone_limits = true
 limit_param_default = {PAGE}
-enabled_import_methods = [glance-direct,web-download,copy-image]
+enabled_import_methods = [{methods}]
 enabled_backends = {backends}
 node_staging_uri = file://{images}/staging
 worker_self_reference_url = {url}

@@ -1,5 +1,6 @@
 //! What happened to an image, each once, and what went wrong last.
 
+use crds::conditions::Reason;
 use crds::events::Happening;
 use crds::providers::image_status::LastFailure;
 
@@ -9,9 +10,9 @@ use crate::image::failure::FailureClass;
 use crate::image::kept::Kept;
 use crate::image::op::{Deed, DeedName, Done, OpState, StopReason};
 use crate::image::status::whole_seconds;
-use crate::image::step::Step;
+use crate::image::step::{AttemptReason, Intent, Step};
 use crate::image::wanted::Now;
-use crate::image::wording::{discarded, reason_of_failure, remedy_of_failure};
+use crate::image::wording::{IMPORT_FAILED, discarded, reason_of_failure, remedy_of_failure};
 use crate::stack::Note;
 
 /// What is told of a step.
@@ -64,7 +65,31 @@ pub(super) fn notes(situation: &Situation<'_>, kept: &Kept) -> Vec<Note> {
 
 /// What just went wrong by itself. Looks at the cloud are not counted: what they find is in the conditions, and they fail as long as an outage lasts.
 pub(super) fn last_failure(view: &View<'_>, now: Now) -> Option<LastFailure> {
-    let Step::Settle(_) = view.step else { return None };
+    match view.step {
+        Step::Settle(_) => of_deed(view, now),
+        Step::Record(Intent::Attempt {
+            why: AttemptReason::ImportFailed | AttemptReason::ImportStalled,
+            ..
+        }) => of_import(view, now),
+        _ => None,
+    }
+}
+
+/// The cloud took an import on, and nothing came of it: no deed of ours failed.
+fn of_import(view: &View<'_>, now: Now) -> Option<LastFailure> {
+    let retry = view.kept.retry.as_ref();
+    let retry = retry.filter(|retry| retry.class == FailureClass::Unknown)?;
+    Some(LastFailure {
+        attempt: view.before.attempt,
+        reason: Reason::ImportFailed.as_str().to_owned(),
+        message: retry.message.clone(),
+        request_id: None,
+        time: Some(whole_seconds(now.wall)),
+        remedy: Some(IMPORT_FAILED.to_owned()),
+    })
+}
+
+fn of_deed(view: &View<'_>, now: Now) -> Option<LastFailure> {
     let op = view.op?;
     let OpState::Ended {
         outcome: Err(failure), ..

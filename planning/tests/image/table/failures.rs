@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use planning::image::{
-    Deed, DeedName, DiscardReason, Done, Failure, FailureClass, HaltReason, Retry, Settlement, Step, StopReason,
+    Deed, DeedName, DiscardReason, Done, Failure, FailureClass, HaltReason, Retry, Settlement, Step, StopReason, after,
     look_again,
 };
 
-use super::{Input, OTHER, earlier, ended, failure, input, retry, transfer, wall};
+use super::{Input, OTHER, earlier, ended, failure, input, retry, sealed, transfer, wall};
 
 fn outcome(deed: Deed, outcome: Result<Done, Failure>, before: Option<Retry>) -> Settlement {
     let input = input().changed(|input| {
@@ -160,6 +160,21 @@ fn what_a_cloud_does_not_take_by_a_stage_is_sent_as_it_is() {
     ] {
         let settlement = outcome(staged.clone(), Err(failure(class)), None);
         assert_eq!(settlement, Settlement::ImportRefused, "{class:?}");
+        for (sealed, attempt) in [(None, 2), (sealed(1, "aa"), 2), (sealed(2, "aa"), 3)] {
+            let mut input = input();
+            input.kept.sealed = sealed;
+            input.op = Some(ended(staged.clone(), Err(failure(class))));
+            let kept = after(
+                &Step::Settle(settlement.clone()),
+                &input.wanted,
+                &input.kept,
+                &input.seen,
+                input.op.as_ref(),
+                Input::now(),
+            );
+            // What is on the stage goes with its record; what never came there leaves the record as it was.
+            assert_eq!((kept.attempt, kept.imports_failed), (attempt, 2), "{class:?}");
+        }
     }
     halts(&failed(FailureClass::Unsupported, None), HaltReason::Unsupported);
 }

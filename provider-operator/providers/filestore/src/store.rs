@@ -99,10 +99,7 @@ impl ImageStore for FileStore {
                 ..CloudError::new(ErrorClass::Quota, "make room for the image", words)
             });
         }
-        Ok(Preflight {
-            free_bytes: Some(free),
-            ..Preflight::default()
-        })
+        Ok(Preflight::default())
     }
 
     async fn create(&self, image: &ImageSpec, attempt: Attempt) -> Result<Created, CloudError> {

@@ -75,7 +75,6 @@ fn image(number: usize) -> ImageSpec {
             object: format!("fleet/{number}"),
             key: ContentKey::parse(&format!("{number:0>2}{}", "0".repeat(62))).unwrap(),
             name: format!("disk-{number}"),
-            tags: Vec::new(),
             recorded: None,
             adopt: None,
             look_for_others: false,

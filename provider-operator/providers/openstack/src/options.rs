@@ -62,7 +62,7 @@ impl Options {
             protected: fields.flag("protected")?,
             min_disk: fields.number("min_disk")?,
             min_ram: fields.number("min_ram")?,
-            tags: tags(&fields, image)?,
+            tags: tags(&fields)?,
             properties: properties(&fields)?,
         };
         if options.name.is_empty() || options.name.chars().count() > LONGEST {
@@ -224,14 +224,14 @@ impl Fields<'_> {
     }
 }
 
-fn tags(fields: &Fields<'_>, image: &ImageSpec) -> Result<BTreeSet<String>, CloudError> {
+fn tags(fields: &Fields<'_>) -> Result<BTreeSet<String>, CloudError> {
     let read = |value: &Value| {
         let tags = value.as_array()?.iter();
         tags.map(|tag| Some(tag.as_str()?.to_owned()))
             .collect::<Option<Vec<_>>>()
     };
     let wanted = fields.of("tags", "a list of texts", read)?.unwrap_or_default();
-    let mut tags: BTreeSet<String> = wanted.into_iter().chain(image.subject.tags.iter().cloned()).collect();
+    let mut tags = BTreeSet::from_iter(wanted);
     tags.insert(identity::TAG.to_owned());
     if tags.len() > MOST {
         return Err(invalid(format!("createOpts.tags may have {} tags", MOST - 1)));

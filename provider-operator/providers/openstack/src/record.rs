@@ -14,12 +14,15 @@ use crate::{
 /// How long an old cloud may take to begin an import of which it shows nothing.
 const SILENT_IMPORT: Duration = Duration::from_mins(2);
 
-/// An image that is ours and of this object. Without options that make sense none of its own differ from them. `task` is its last import, where that is known; `now` is the time by the cloud's clock, or ours.
+const MIB: u64 = 1 << 20;
+
+/// An image that is ours and of this object. Without options that make sense none of its own differ from them. `tasks` are its imports, the last one at the
+/// end, where the cloud tells of them and was asked; `now` is the time by the cloud's clock, or ours.
 pub fn record(
     image: &Value,
     subject: &Subject,
     options: Option<&Options>,
-    task: Option<&Value>,
+    tasks: Option<&[Value]>,
     now: Timestamp,
 ) -> Option<Record> {
     let marks = Marks::of(image)?;
@@ -27,6 +30,7 @@ pub fn record(
         return None;
     }
     let verified = image[identity::VERIFIED].as_str().map(str::to_owned);
+    let task = tasks.and_then(<[Value]>::last);
     let task_says = task.map(|task| task["message"].as_str().unwrap_or_default());
     let differences = options.map(|options| options.differences(image)).unwrap_or_default();
     let drift = differences.into_iter().map(|(drift, _)| drift);
@@ -34,8 +38,8 @@ pub fn record(
         id: id(image)?,
         key: marks.key,
         attempt: marks.attempt,
-        state: state(image, task_says, now),
-        size: image["size"].as_u64(),
+        state: state(image, tasks, now),
+        size: image["size"].as_u64().or_else(|| task_says.and_then(copied)),
         sha512: sha512(image),
         format: image["disk_format"].as_str().map(str::to_owned),
         // A cloud that does not know hidden images shows all of them, and what it shows is told by the mark.
@@ -51,19 +55,39 @@ pub fn id(image: &Value) -> Option<ImageId> {
     image["id"].as_str().map(|id| ImageId(id.to_owned()))
 }
 
-/// Whether the cloud works on an import of this image.
-pub fn is_importing(image: &Value) -> bool {
+/// Whether the cloud works on an import of this image, or was to: then it has more to say of it than the image itself.
+pub fn has_imports(image: &Value) -> bool {
+    is_importing(image) || is_silent(image)
+}
+
+fn is_importing(image: &Value) -> bool {
     image["status"] == "importing" || text(image, "os_glance_import_task").is_some()
+}
+
+/// Whether an import was about to be begun, and the image shows nothing of one.
+fn is_silent(image: &Value) -> bool {
+    image["status"] == "queued" && image[identity::IMPORT].is_string() && image["os_glance_failed_import"].is_null()
+}
+
+/// How many bytes are stored, as an import tells it.
+fn copied(words: &str) -> Option<u64> {
+    let mib = words.strip_prefix("Copied ")?.strip_suffix(" MiB")?;
+    mib.parse::<u64>().ok()?.checked_mul(MIB)
 }
 
 fn text<'a>(image: &'a Value, field: &str) -> Option<&'a str> {
     image[field].as_str().filter(|text| !text.is_empty())
 }
 
-fn state(image: &Value, task_says: Option<&str>, now: Timestamp) -> RecordState {
-    let message = task_says.unwrap_or_default().to_owned();
+fn state(image: &Value, tasks: Option<&[Value]>, now: Timestamp) -> RecordState {
+    let said = tasks
+        .and_then(<[Value]>::last)
+        .and_then(|task| task["message"].as_str());
+    let message = said.unwrap_or_default().to_owned();
     match image["status"].as_str().unwrap_or_default() {
         "queued" if is_importing(image) => RecordState::Importing { message },
+        // It tells of imports, and of none: what was to begin this one did not get there.
+        "queued" if is_silent(image) && tasks.is_some_and(<[Value]>::is_empty) => RecordState::Empty,
         "queued" => queued(image, now),
         "saving" | "uploading" => RecordState::Receiving,
         "importing" => RecordState::Importing { message },
@@ -84,8 +108,7 @@ fn queued(image: &Value, now: Timestamp) -> RecordState {
     if image["checksum"].is_string() || image["os_hash_value"].is_string() {
         return spoilt("the cloud refused its bytes, and still holds them");
     }
-    let is_silent = image[identity::IMPORT].is_string() && image["os_glance_failed_import"].is_null();
-    if !is_silent {
+    if !is_silent(image) {
         return RecordState::Empty;
     }
     let updated = image["updated_at"]

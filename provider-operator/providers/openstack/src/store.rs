@@ -84,17 +84,17 @@ impl OpenStackStore {
     ) -> Result<Vec<Record>, CloudError> {
         let mut records = Vec::new();
         for image in self.of_object(subject, project).await? {
-            let mut task = None;
-            if record::is_importing(&image)
+            let mut tasks = None;
+            if record::has_imports(&image)
                 && let Some(id) = record::id(&image)
             {
-                task = self.glance.last_task(&id).await?;
+                tasks = self.glance.tasks(&id).await?;
             }
             records.extend(record::record(
                 &image,
                 subject,
                 options,
-                task.as_ref(),
+                tasks.as_deref(),
                 Timestamp::now(),
             ));
         }
@@ -189,6 +189,17 @@ impl OpenStackStore {
     }
 }
 
+/// The image was there a moment ago: what is not there is the import.
+fn of_import(error: CloudError) -> CloudError {
+    match error.class {
+        ErrorClass::Gone => CloudError {
+            class: ErrorClass::Unsupported,
+            ..error
+        },
+        _ => error,
+    }
+}
+
 #[async_trait]
 impl ImageStore for OpenStackStore {
     fn capabilities(&self) -> Capabilities {
@@ -237,8 +248,6 @@ impl ImageStore for OpenStackStore {
             .load(Ordering::Relaxed)
             .then(|| no_hidden.to_owned());
         Ok(Preflight {
-            free_bytes: free.map(|free| free.saturating_mul(MIB)),
-            methods: self.glance.methods().await?,
             warnings: no_hidden.into_iter().collect(),
         })
     }
@@ -294,8 +303,8 @@ impl ImageStore for OpenStackStore {
         let body = opened.map_err(|error| CloudError::of_content("read the image at its source", error))?;
         let sent = self.glance.stage(id, body).await?;
         self.glance.patch(id, &[Change::set(identity::IMPORT, "begun")]).await?;
-        self.glance.glance_direct(id, &image.stores).await?;
-        Ok(sent)
+        let begun = self.glance.glance_direct(id, &image.stores).await;
+        begun.map(|()| sent).map_err(of_import)
     }
 
     async fn import(&self, id: &ImageId, image: &ImageSpec, uri: &str) -> Result<(), CloudError> {
@@ -307,14 +316,8 @@ impl ImageStore for OpenStackStore {
         self.our_record("import the image", id, &image.subject.owner).await?;
         self.glance.patch(id, &[Change::set(identity::IMPORT, "begun")]).await?;
         let begun = self.glance.web_download(id, uri, &image.stores).await;
-        let refused = match begun {
-            // The image was there a moment ago: what is not there is the import.
-            Err(error) if error.class == ErrorClass::Gone => CloudError {
-                class: ErrorClass::Unsupported,
-                ..error
-            },
-            Err(error) => error,
-            Ok(()) => return Ok(()),
+        let Err(refused) = begun.map_err(of_import) else {
+            return Ok(());
         };
         if matches!(refused.class, ErrorClass::Unsupported | ErrorClass::Invalid) {
             // Nothing was begun, and nobody should wait for it. Where the mark stays, it is waited for as long as for an import of an old cloud.

@@ -42,11 +42,11 @@ impl Glance {
         self.done(&question, &answer)
     }
 
-    /// What is said of the last import of an image; none where the cloud says nothing of imports.
-    pub async fn last_task(&self, id: &ImageId) -> Result<Option<Value>, CloudError> {
+    /// The imports of an image, the last one at the end; none at all where the cloud says nothing of imports.
+    pub async fn tasks(&self, id: &ImageId) -> Result<Option<Vec<Value>>, CloudError> {
         let path = ["images", &id.0, "tasks"];
         let question = Question::new("look at the import", Method::GET, &path);
-        let tasks = self.info(&question).await?.unwrap_or_default();
-        Ok(tasks["tasks"].as_array().and_then(|tasks| tasks.last()).cloned())
+        let told = self.info(&question).await?;
+        Ok(told.and_then(|told| told["tasks"].as_array().cloned()))
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 
 fn image(options: Value) -> ImageSpec {
     let subject = json!({
-        "owner": "mine", "object": "fleet/one", "key": "a".repeat(64), "name": "ubuntu", "tags": ["capi"],
+        "owner": "mine", "object": "fleet/one", "key": "a".repeat(64), "name": "ubuntu",
     });
     let subject: Subject = serde_json::from_value(subject).unwrap();
     assert_eq!(subject.key, ContentKey::parse(&"a".repeat(64)).unwrap());
@@ -30,7 +30,7 @@ fn read(options: Value) -> Options {
 fn everything() -> Value {
     json!({
         "name": "ubuntu", "id": "x", "disk_format": "qcow2", "container_format": "bare", "visibility": "private",
-        "os_hidden": true, "protected": true, "min_disk": 20, "min_ram": 512, "tags": ["b"],
+        "os_hidden": true, "protected": true, "min_disk": 20, "min_ram": 512, "tags": ["b", "capi"],
         "properties": { "hw_disk_bus": "scsi", "os_require_quiesce": true, "hw_cpu_cores": 2 },
     })
 }

@@ -73,7 +73,6 @@ pub(crate) fn image(name: &str) -> ImageSpec {
             object: format!("fleet/{name}"),
             key: ContentKey::parse(&format!("{:0<64}", digits.concat())).unwrap(),
             name: name.to_owned(),
-            tags: Vec::new(),
             recorded: None,
             adopt: None,
             look_for_others: false,

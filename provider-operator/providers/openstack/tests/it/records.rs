@@ -73,6 +73,20 @@ fn an_import_of_which_nothing_is_shown_is_given_two_minutes() {
 }
 
 #[test]
+fn an_import_that_a_cloud_knows_nothing_of_was_not_begun() {
+    let (subject, options) = (image("ubuntu").subject, Options::read(&image("ubuntu")).unwrap());
+    let marked = found(json!({ "cs_import": "begun", "updated_at": "2026-03-01T11:58:30Z" }));
+    let state = |tasks: Option<&[Value]>| record(&marked, &subject, Some(&options), tasks, now()).unwrap().state;
+    assert_eq!(state(Some(&[])), RecordState::Empty);
+    let task = json!({ "status": "pending", "message": "" });
+    assert!(matches!(state(Some(&[task])), RecordState::Importing { .. }));
+    assert!(
+        matches!(state(None), RecordState::Importing { .. }),
+        "an old cloud says nothing of imports"
+    );
+}
+
+#[test]
 fn ours_is_what_carries_all_marks_of_the_object() {
     let record = read(json!({})).unwrap();
     assert_eq!((record.id.0.as_str(), record.attempt, record.shown), ("1", 2, false));
@@ -127,11 +141,13 @@ fn the_marker_changes_when_something_moved() {
     let with = |message: &str| {
         let task = json!({ "status": "processing", "message": message });
         let found = found(json!({ "status": "importing" }));
-        record(&found, &subject, Some(&options), Some(&task), now()).unwrap()
+        record(&found, &subject, Some(&options), Some(&[task]), now()).unwrap()
     };
     assert_ne!(with("Copied 1 MiB").marker, with("Copied 2 MiB").marker);
     let message = "Copied 2 MiB".to_owned();
     assert_eq!(with("Copied 2 MiB").state, RecordState::Importing { message });
+    assert_eq!(with("Copied 2 MiB").size, Some(2 << 20));
+    assert_eq!(with("Copied all of it").size, None);
 }
 
 #[test]
