@@ -52,6 +52,8 @@ pub fn as_jobs(kind: Kind, command: Command) -> Command {
         format!("--reuid={USER}"),
         format!("--regid={USER}"),
         "--clear-groups".to_owned(),
+        // Who becomes another user is not told any more when its guard dies, unless it asks for that anew.
+        "--pdeathsig=KILL".to_owned(),
     ]);
     same.arg(command.get_program()).args(command.get_args());
     same
