@@ -231,7 +231,7 @@ fn tags(fields: &Fields<'_>) -> Result<BTreeSet<String>, CloudError> {
             .collect::<Option<Vec<_>>>()
     };
     let wanted = fields.of("tags", "a list of texts", read)?.unwrap_or_default();
-    let mut tags = BTreeSet::from_iter(wanted);
+    let mut tags: BTreeSet<String> = wanted.into_iter().collect();
     tags.insert(identity::TAG.to_owned());
     if tags.len() > MOST {
         return Err(invalid(format!("createOpts.tags may have {} tags", MOST - 1)));
