@@ -10,6 +10,7 @@ mod crowd;
 mod faults;
 mod journeys;
 mod orc;
+mod packed;
 mod predecessor;
 mod quota;
 mod secrets;
