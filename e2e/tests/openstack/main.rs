@@ -14,6 +14,7 @@ mod orc;
 mod packed;
 mod predecessor;
 mod quota;
+mod refused;
 mod secrets;
 mod sources;
 mod takeover;
