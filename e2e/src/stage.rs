@@ -149,6 +149,23 @@ pub fn on_stage_as(who: &str, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Le
     })
 }
 
+/// The same as somebody who may look at his project and no more; the act is told of a site that a member of it knows.
+pub fn on_a_stage_of_a_reader(act: impl AsyncFnOnce(&mut Stage<'_>, &Site) -> Result<Left>) -> Result<()> {
+    journey::journey(async |journey| {
+        let Some(real) = real().await? else {
+            return Ok(());
+        };
+        let known = real.project(&journey.namespace).await?;
+        let reader = real.reader(&journey.namespace).await?;
+        let site = Site {
+            clouds: BTreeMap::from([(OPENSTACK.to_owned(), reader)]),
+            ..known.clone()
+        };
+        let act = async |stage: &mut Stage<'_>| act(stage, &known).await;
+        Stage::play(journey, &site, OPENSTACK, act).await
+    })
+}
+
 /// The same on a fake.
 pub fn on_a_fake(act: impl AsyncFnOnce(&mut Stage<'_>, &Fake) -> Result<Left>) -> Result<()> {
     journey::journey(async |journey| {

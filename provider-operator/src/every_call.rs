@@ -1,6 +1,8 @@
 //! The whole operator before an API server in memory, with a directory as its cloud: releases make objects of images, images become files, and go again. Of
 //! the calls to the API server the n-th fails, for every n; and for every n the process dies after it, and another one goes on.
 
+#[cfg(feature = "openstack")]
+mod clouds_drift;
 mod drift;
 mod images;
 mod jobs;

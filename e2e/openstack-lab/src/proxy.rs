@@ -43,6 +43,8 @@ pub struct Passed {
     pub target: String,
     /// When it came.
     pub at: Instant,
+    /// How many bytes its body has by its own words; none where it says nothing of that.
+    pub announced: Option<u64>,
     /// What befell it.
     pub trouble: Option<Trouble>,
     /// Bytes of its body that were passed on, so far.
@@ -180,7 +182,7 @@ impl Proxy {
 
 impl State {
     /// Counts a request; its number, what it meets, and where it stops if it is the chosen one.
-    fn note(&self, method: &Method, target: &str) -> (usize, Option<Trouble>, Option<Stop>) {
+    fn note(&self, method: &Method, target: &str, announced: Option<u64>) -> (usize, Option<Trouble>, Option<Stop>) {
         let trouble = {
             let mut rules = lock(&self.rules);
             let rule = rules.iter_mut().find(|rule| rule.is_meant(method, target));
@@ -194,6 +196,7 @@ impl State {
             method: method.clone(),
             target: target.to_owned(),
             at: Instant::now(),
+            announced,
             trouble: trouble.clone(),
             sent: 0,
             status: None,

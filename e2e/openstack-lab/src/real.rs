@@ -139,6 +139,14 @@ impl Real {
         })
     }
 
+    /// Somebody who may look at a project that was made before, and no more.
+    pub async fn reader(&self, project: &str) -> Result<Login> {
+        let administrator = Session::open(&self.client, &self.site.keystone, &self.administrator).await?;
+        let id = administrator.find("projects", project).await?;
+        let reader = seed::user(&administrator, &format!("{project}-reader"), &id, "reader").await?;
+        Ok(reader.login(project))
+    }
+
     /// Has a project hold no more than this from now on.
     pub async fn limit(&self, project: &str, limits: Limits) -> Result<()> {
         let keystone = &self.site.keystone;

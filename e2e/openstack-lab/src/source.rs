@@ -36,6 +36,7 @@ pub struct Article {
     bytes: Bytes,
     kind: &'static str,
     ranges: bool,
+    measured: bool,
     breaks_every: Option<usize>,
     ends_at: Option<usize>,
     announces: Option<usize>,
@@ -52,6 +53,7 @@ impl Article {
             bytes: bytes.into(),
             kind: "application/octet-stream",
             ranges: true,
+            measured: true,
             breaks_every: None,
             ends_at: None,
             announces: None,
@@ -99,6 +101,15 @@ impl Article {
     pub fn announcing(self, bytes: usize) -> Self {
         Self {
             announces: Some(bytes),
+            ..self
+        }
+    }
+
+    /// The same, of which nobody is told how many bytes it has.
+    #[must_use]
+    pub fn without_a_length(self) -> Self {
+        Self {
+            measured: false,
             ..self
         }
     }
@@ -163,6 +174,9 @@ impl Article {
             ranges: self.ranges,
         };
         let mut answer = file.answer(request.headers(), |bytes| self.body(bytes, held));
+        if !self.measured {
+            answer.headers_mut().remove(header::CONTENT_LENGTH);
+        }
         if let Some(announced) = self.announces {
             let headers = answer.headers_mut();
             headers.remove(header::CONTENT_LENGTH);

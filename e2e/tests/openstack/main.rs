@@ -4,6 +4,7 @@
 //! What the real services cannot be made to do is shown on the fake of `openstack-lab`, of which the same facts are true; `acceptance` says where.
 
 mod acceptance;
+mod behind;
 mod by_tls;
 mod credentials;
 mod crowd;
@@ -13,8 +14,10 @@ mod journeys;
 mod on_the_way;
 mod orc;
 mod orphans;
+mod packed;
 mod predecessor;
 mod quota;
+mod refused;
 mod secrets;
 mod sources;
 mod surroundings;

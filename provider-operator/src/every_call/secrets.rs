@@ -27,7 +27,9 @@ const FLAGS: [&str; 4] = [
 const REMEMBERED: Duration = Duration::from_secs(61);
 
 fn image(url: &str) -> Value {
-    let options = json!({ "name": "ubuntu", "disk_format": "qcow2", "container_format": "bare" });
+    let options = json!({
+        "name": "ubuntu", "disk_format": "qcow2", "container_format": "bare", "properties": { "hw_disk_bus": "scsi" },
+    });
     json!({
         "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1alpha1", "kind": IMAGE,
         "metadata": { "name": "ubuntu", "namespace": "fleet" },
@@ -47,14 +49,14 @@ fn secret(fake: &Fake) -> Value {
 }
 
 /// Nobody waits for as long as that takes.
-async fn leap() {
+pub(super) async fn leap(span: Duration) {
     time::pause();
-    time::advance(REMEMBERED).await;
+    time::advance(span).await;
     time::resume();
 }
 
 /// Goes this way with a cloud and an image that is to come into it.
-fn played(journey: impl AsyncFnOnce(&Server, &Fake)) {
+pub(super) fn played(journey: impl AsyncFnOnce(&Server, &Fake)) {
     let (server, store, runtime) = (begin(None), TempDir::new().expect("a folder"), real());
     let web = Web::with(disk::qcow2(1));
     let fake = runtime.block_on(Fake::start(FakeOptions::default())).expect("a cloud");
@@ -65,11 +67,11 @@ fn played(journey: impl AsyncFnOnce(&Server, &Fake)) {
     });
 }
 
-async fn until(server: &Server, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(super) async fn until(server: &Server, is_so: impl Fn(&Value) -> bool) -> Value {
     until_of(server, IMAGE, is_so).await
 }
 
-fn is_ready(image: &Value) -> bool {
+pub(super) fn is_ready(image: &Value) -> bool {
     image["status"]["ready"] == true
 }
 
@@ -79,7 +81,7 @@ fn an_image_goes_with_its_object_though_the_secret_went_first() {
         until(server, is_ready).await;
         assert_eq!(fake.ids().len(), 1);
         server.delete("Secret", "cloud");
-        leap().await;
+        leap(REMEMBERED).await;
         server.delete(IMAGE, "ubuntu");
         until(server, Value::is_null).await;
         assert_eq!(fake.ids(), Vec::<String>::new());
@@ -91,7 +93,7 @@ fn an_image_goes_with_its_object_though_the_right_to_read_the_secret_went_first(
     played(async |server, fake| {
         until(server, is_ready).await;
         server.refuse_secrets("GET");
-        leap().await;
+        leap(REMEMBERED).await;
         server.delete(IMAGE, "ubuntu");
         until(server, Value::is_null).await;
         assert_eq!(fake.ids(), Vec::<String>::new());
@@ -119,7 +121,7 @@ fn a_right_to_read_secrets_that_is_missing_is_asked_for_and_missed_no_longer_tha
             "{told}"
         );
         server.refuse_secrets("nothing any more");
-        leap().await;
+        leap(REMEMBERED).await;
         until(&server, is_ready).await;
     });
 }

@@ -64,7 +64,9 @@ pub(super) async fn forward(
 ) -> io::Result<Response<Body>> {
     let method = request.method().clone();
     let target = request.uri().to_string();
-    let (number, trouble, stop) = state.note(&method, &target);
+    let announced = request.headers().get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
+    let (number, trouble, stop) = state.note(&method, &target, announced);
     if let Some(stop) = stop {
         return Err(struck(&behind, &state, number, stop, request).await);
     }

@@ -13,6 +13,9 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 const REQUEST_ID: [&str; 2] = ["x-openstack-request-id", "x-compute-request-id"];
 /// Behind the words of a bound that is not named.
 const WITHOUT_A_NAME: &str = "; ask its operator which bound it is, as the answer names none of the project's";
+/// Behind the words of a cloud that looked into the bytes: what somebody does about it who is sure of them as well.
+const LOOKED_INTO: &str = "; correct createOpts.disk_format, or ask the cloud's operator for its options \
+                           require_image_format_match and gpt_safety_checks_nonfatal";
 /// Longest id of a request that is told.
 const LONGEST_ID: usize = 80;
 
@@ -33,7 +36,11 @@ pub(crate) fn of_words(operation: &'static str, status: StatusCode, headers: &He
     };
     // Something before the cloud may take no long bodies, and that is no bound of the project.
     let is_nameless = class == ErrorClass::Quota && quota.is_none() && !words.contains("quota");
-    let advice = if is_nameless { WITHOUT_A_NAME } else { "" };
+    let advice = match status {
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => LOOKED_INTO,
+        _ if is_nameless => WITHOUT_A_NAME,
+        _ => "",
+    };
     CloudError {
         request_id: request_id(headers),
         retry_after,

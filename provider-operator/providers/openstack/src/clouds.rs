@@ -330,19 +330,15 @@ fn tls(entry: Fields<'_>, beside: Beside<'_>) -> Result<Tls, CloudsError> {
     })
 }
 
-/// What lies beside the file, or stands in it. A path leads nowhere in the operator's own files.
+/// What lies beside the file, or stands in it. A path leads nowhere in the operator's own files and is passed over, as other programs pass over it that read
+/// such a file in a Secret: it is of no use to them, and stands there because it is of use to somebody else. Where it is missed, the cloud is not trusted, or
+/// asks for our certificate, and either is told with the key that it belongs under.
 fn pem(entry: Fields<'_>, field: &'static str, beside: Option<&str>) -> Result<Option<String>, CloudsError> {
-    if let Some(beside) = beside {
-        return Ok(Some(beside.to_owned()));
-    }
-    match entry.text(field)? {
-        Some(text) if !text.trim_start().starts_with(PEM) => {
-            let problem =
-                format!("is a path, which leads nowhere here; put what it names into the Secret under the key {field}");
-            Err(wrong(field, problem))
-        }
-        found => Ok(found),
-    }
+    let found = match beside {
+        Some(beside) => Some(beside.to_owned()),
+        None => entry.text(field)?.filter(|text| text.trim_start().starts_with(PEM)),
+    };
+    Ok(found)
 }
 
 #[cfg(test)]

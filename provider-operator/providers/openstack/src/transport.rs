@@ -342,7 +342,13 @@ fn failure(operation: &'static str, place: &str, broken: ErrorClass, error: reqw
     if let Some(Refused(words)) = find::<Refused>(&error) {
         return CloudError::new(ErrorClass::Invalid, operation, words);
     }
-    let (class, words) = if find::<rustls::Error>(&error).is_some() {
+    let (class, words) = if let Some(rustls::Error::AlertReceived(alert)) = find(&error) {
+        let words = format!(
+            "{place} does not speak with us ({alert:?}); if it asks for a certificate of ours, put that and its key into the Secret under \
+             the keys cert and key"
+        );
+        (ErrorClass::Unavailable, words)
+    } else if find::<rustls::Error>(&error).is_some() {
         let words = format!(
             "{place} cannot be trusted; if its certificate is signed by an authority of your own, put that authority's certificate into \
              the Secret under the key cacert"

@@ -23,6 +23,9 @@ const CONFIRM: Duration = Duration::from_mins(15);
 const CONFIRM_RATE: u64 = 2 * MIB;
 /// Between two looks at what moved.
 const LOOK: Duration = Duration::from_secs(1);
+/// What bounds the images of a project, and what bounds those of them that are staged.
+const IN_A_STORE: &str = "image_size_total";
+const STAGED: &str = "image_stage_total";
 /// Where in the cloud.
 const STORE: &str = "x-image-meta-store";
 
@@ -86,7 +89,7 @@ impl Glance {
             return Err(CloudError::of_content(OPERATION, failure));
         }
         match error.class {
-            ErrorClass::Unknown => Err(self.evident(id, length, error).await),
+            ErrorClass::Unknown => Err(self.evident(id, part, length, error).await),
             // The content is read, so that the next try is another transfer; it is refused too only if it is us who are refused.
             ErrorClass::Credentials => match self.session.renewed(&token).await {
                 Ok(_) => Err(CloudError {
@@ -103,22 +106,23 @@ impl Glance {
     async fn room(&self, length: Option<u64>) -> Option<Room> {
         match length {
             Some(_) => None,
-            None => self.usage("image_size_total").await.ok().flatten().map(Room::of),
+            None => self.usage(IN_A_STORE).await.ok().flatten().map(Room::of),
         }
     }
 
     /// Why a connection broke, where that is evident now: an answer that comes before the body is often lost.
-    async fn evident(&self, id: &ImageId, length: Option<u64>, error: CloudError) -> CloudError {
+    async fn evident(&self, id: &ImageId, part: &str, length: Option<u64>, error: CloudError) -> CloudError {
+        let resource = if part == "stage" { STAGED } else { IN_A_STORE };
         let looked = self.get(id).await;
         let class = match &looked {
             Err(looked) if looked.class == ErrorClass::Credentials => ErrorClass::Credentials,
             Ok(None) => ErrorClass::Gone,
-            _ => match self.usage("image_size_total").await {
+            _ => match self.usage(resource).await {
                 Ok(Some(usage))
                     if length.is_some_and(|length| usage.free().is_some_and(|free| free < length / MIB)) =>
                 {
                     let quota = Quota {
-                        resource: "image_size_total".to_owned(),
+                        resource: resource.to_owned(),
                         limit: usage.limit,
                         used: Some(usage.used),
                         requested: length.map(|length| length / MIB),

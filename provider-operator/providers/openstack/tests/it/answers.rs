@@ -110,6 +110,20 @@ fn a_bound_that_is_not_named_is_not_told_as_one_of_the_project() {
 }
 
 #[test]
+fn bytes_that_a_cloud_looked_into_and_refused_are_told_with_the_options_by_which_it_looks() {
+    let words = "Image disk_format iso does not match stream data qcow2";
+    let looked = error(415, &[], &page("415 Unsupported Media Type", words));
+    assert_eq!(looked.class, ErrorClass::Invalid);
+    let told = format!(
+        "the cloud answered 415: {words}; correct createOpts.disk_format, or ask the cloud's operator for its options \
+         require_image_format_match and gpt_safety_checks_nonfatal"
+    );
+    assert_eq!(looked.message, told);
+    let other = error(400, &[], &page("400 Bad Request", "no such format")).message;
+    assert!(!other.contains("ask"), "{other}");
+}
+
+#[test]
 fn a_wait_is_told_in_seconds_or_by_a_date_of_the_clouds_clock() {
     let wait = |headers: &[(&str, &str)]| error(429, headers, "").retry_after.map(|wait| wait.as_secs());
     assert_eq!(wait(&[("retry-after", "120")]), Some(120));
