@@ -281,7 +281,7 @@ pub(crate) struct DemoArguments {
 pub(crate) enum DemoProvider {
     /// Nowhere: the releases need none
     None,
-    /// A directory of the demo
+    /// A directory of the demo; it needs nothing else
     Filestore,
     /// A real Keystone and Glance, which the demo starts; they need Python 3.11
     Openstack,
