@@ -103,7 +103,7 @@ fn a_source_that_says_no_length_or_gives_no_parts_is_as_good_as_another() -> Res
     on_stage(async |stage| {
         let (first, second) = (small(1), small(2));
         let half = second.len() / 2;
-        let endless = Article::of(first.clone()).without_a_length();
+        let endless = Article::of(first.clone()).without_a_length().without_ranges();
         stage.source.put("/endless", endless);
         let whole = Article::of(second.clone()).without_ranges();
         let breaking = whole.clone().held_at(half / 2).breaking_every(half);

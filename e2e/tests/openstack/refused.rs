@@ -115,8 +115,13 @@ fn as_many_tags_and_properties_as_glance_takes_are_taken_and_one_more_is_told() 
         let known = fields.keys().filter(|key| key.starts_with("key_")).count();
         ensure!(known == most_properties, "it has {known} properties");
 
-        refused(stage, "tags", &["createOpts.tags may have 127 tags"]).await?;
-        refused(stage, "properties", &["createOpts.properties may have 121 properties"]).await?;
+        for (name, words) in [
+            ("tags", "createOpts.tags may have 127 tags"),
+            ("properties", "createOpts.properties may have 121 properties"),
+        ] {
+            let message = message_of(&stage.not_ready(name, "InvalidSpec").await?);
+            ensure!(message.contains(words), "{name}: {message:?}");
+        }
         let made = stage.proxy.count(&Method::POST, "/v2/images");
         ensure!(made == 1, "{made} records were made");
         for name in ["tags", "properties"] {
