@@ -1,46 +1,17 @@
 //! Images of which nobody knows the length before they are there: packed files, and files of servers that do not say it; and servers that begin anew all the
 //! time. Their bytes are sent without a length, and what comes of them in Glance is held against the digest of what was unpacked.
 
-use std::io::Read as _;
-
 use anyhow::{Context, Result, ensure};
-use e2e::stage::{Stage, on_stage, small};
-use flate2::read::GzDecoder;
+use e2e::{
+    packed::{PACKED, disk},
+    stage::{Stage, on_stage, small},
+};
 use http::Method;
 use openstack_lab::{
     proxy::{Passed, Trouble},
     source::{Article, sha256, sha512},
 };
 use serde_json::json;
-
-/// The same raw disk, packed by the programs that everybody uses.
-const PACKED: [(&str, &[u8]); 4] = [
-    (
-        "gz",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.gz"),
-    ),
-    (
-        "xz",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.xz"),
-    ),
-    (
-        "bz2",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.bz2"),
-    ),
-    (
-        "zst",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.zst"),
-    ),
-];
-
-/// What was packed.
-fn disk() -> Result<Vec<u8>> {
-    let mut disk = Vec::new();
-    GzDecoder::new(PACKED[0].1)
-        .read_to_end(&mut disk)
-        .context("failed to unpack the disk")?;
-    Ok(disk)
-}
 
 /// What was sent of an image, each time that it was.
 fn sent(stage: &Stage<'_>, id: &str) -> Vec<Passed> {
