@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::images::{PATIENCE, PAUSE};
-use super::secrets::{is_ready, leap, played, until};
+use super::secrets::{IMAGE, after, is_ready, played, until};
 
 /// Longer than between two looks at an image that is as wanted.
 const BETWEEN_LOOKS: Duration = Duration::from_mins(12);
@@ -64,16 +64,16 @@ fn what_somebody_does_to_an_image_in_the_cloud_is_noticed_unasked_and_its_option
             { "op": "replace", "path": "/tags", "value": ["theirs"] },
         ]);
         change(fake, &id, &changes).await;
-        leap(BETWEEN_LOOKS).await;
-        until_it_is(fake, &id, is_as_wanted).await;
+        after(BETWEEN_LOOKS, || fake.image(&id).filter(is_as_wanted)).await;
         assert!(is_ready(&until(server, is_ready).await));
 
         fake.deactivate(&id);
-        leap(BETWEEN_LOOKS).await;
-        until(server, is_deactivated).await;
+        after(BETWEEN_LOOKS, || {
+            Some(server.find(IMAGE, "ubuntu")).filter(is_deactivated)
+        })
+        .await;
         fake.reactivate(&id);
-        leap(BETWEEN_LOOKS).await;
-        let image = until(server, is_ready).await;
+        let image = after(BETWEEN_LOOKS, || Some(server.find(IMAGE, "ubuntu")).filter(is_ready)).await;
         assert_eq!(image["status"]["image"]["id"], id.as_str(), "{image:#}");
         assert_eq!(image["metadata"]["annotations"][REQUESTED_AT], Value::Null, "{image:#}");
         assert_eq!(fake.count(&Method::PUT, "/file"), 1);
