@@ -5,11 +5,14 @@
 
 mod acceptance;
 mod by_tls;
+mod conforms;
 mod credentials;
 mod crowd;
 mod faults;
 mod journeys;
+mod options;
 mod orc;
+mod patience;
 mod predecessor;
 mod quota;
 mod secrets;
