@@ -99,11 +99,19 @@ pub fn on_a_stage_for(rules: &Value, act: impl AsyncFnOnce(&mut Stage<'_>) -> Re
 
 /// The same with services of its own, which the act may kill.
 pub fn on_a_stage_that_may_fall(act: impl AsyncFnOnce(&mut Stage<'_>, &mut Real) -> Result<Left>) -> Result<()> {
+    on_a_stage_of_its_own(&RealOptions::default(), act)
+}
+
+/// The same with services that are so.
+pub fn on_a_stage_of_its_own(
+    options: &RealOptions,
+    act: impl AsyncFnOnce(&mut Stage<'_>, &mut Real) -> Result<Left>,
+) -> Result<()> {
     journey::journey(async |journey| {
         let Some(installed) = Installed::find()? else {
             return Ok(());
         };
-        let mut real = Real::start(&installed, &RealOptions::default()).await?;
+        let mut real = Real::start(&installed, options).await?;
         let site = real.project(&journey.namespace).await?;
         let act = async |stage: &mut Stage<'_>| act(stage, &mut real).await;
         Stage::play(journey, &site, OPENSTACK, act).await

@@ -50,6 +50,8 @@ pub struct RealOptions {
     pub token_ttl: Duration,
     /// Where they listen: an address of this machine, and the one that the catalogue names. Their certificate is for loopback alone.
     pub address: Ipv4Addr,
+    /// How many requests each of them answers at the same time; further ones wait. One that brings bytes takes as long as these.
+    pub threads: u16,
 }
 
 impl Default for RealOptions {
@@ -59,6 +61,7 @@ impl Default for RealOptions {
             tls: false,
             token_ttl: Duration::from_hours(1),
             address: Ipv4Addr::LOCALHOST,
+            threads: 8,
         }
     }
 }
