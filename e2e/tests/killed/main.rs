@@ -4,6 +4,7 @@
 
 mod cloud;
 mod effects;
+mod filestore;
 mod lease;
 mod patience;
 mod told_to_end;
