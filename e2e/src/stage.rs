@@ -364,6 +364,12 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
+    /// Has an image of the services that tests share be older by so much than it is.
+    pub async fn age(&self, id: &str, by: Duration) -> Result<()> {
+        let real = REAL.get().context("this test has services of its own")?;
+        real.age(id, by).await
+    }
+
     /// What nobody may read anywhere.
     pub fn secrets(&self) -> &[String] {
         &self.secrets

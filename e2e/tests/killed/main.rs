@@ -6,5 +6,6 @@ mod cloud;
 mod effects;
 mod filestore;
 mod lease;
+mod orphans;
 mod patience;
 mod told_to_end;
