@@ -98,31 +98,23 @@ pub fn on_a_stage_for(rules: &Value, act: impl AsyncFnOnce(&mut Stage<'_>) -> Re
     })
 }
 
-/// The same with services of its own, which are so, by a credential that is good for some calls alone.
-pub fn on_a_stage_of(
+/// The same with services of its own, which the act may kill.
+pub fn on_a_stage_that_may_fall(act: impl AsyncFnOnce(&mut Stage<'_>, &mut Real) -> Result<Left>) -> Result<()> {
+    on_a_stage_of_its_own(&RealOptions::default(), None, act)
+}
+
+/// The same with services that are so, by a credential that is good for some calls alone where there are rules for it.
+pub fn on_a_stage_of_its_own(
     options: &RealOptions,
-    rules: &Value,
-    act: impl AsyncFnOnce(&mut Stage<'_>, &Real) -> Result<Left>,
+    rules: Option<&Value>,
+    act: impl AsyncFnOnce(&mut Stage<'_>, &mut Real) -> Result<Left>,
 ) -> Result<()> {
     journey::journey(async |journey| {
         let Some(installed) = Installed::find()? else {
             return Ok(());
         };
-        let real = Real::start(&installed, options).await?;
-        let site = real.project_for(&journey.namespace, Some(rules)).await?;
-        let act = async |stage: &mut Stage<'_>| act(stage, &real).await;
-        Stage::play(journey, &site, OPENSTACK, act).await
-    })
-}
-
-/// The same with services of its own, which the act may kill.
-pub fn on_a_stage_that_may_fall(act: impl AsyncFnOnce(&mut Stage<'_>, &mut Real) -> Result<Left>) -> Result<()> {
-    journey::journey(async |journey| {
-        let Some(installed) = Installed::find()? else {
-            return Ok(());
-        };
-        let mut real = Real::start(&installed, &RealOptions::default()).await?;
-        let site = real.project(&journey.namespace).await?;
+        let mut real = Real::start(&installed, options).await?;
+        let site = real.project_for(&journey.namespace, rules).await?;
         let act = async |stage: &mut Stage<'_>| act(stage, &mut real).await;
         Stage::play(journey, &site, OPENSTACK, act).await
     })
@@ -395,6 +387,12 @@ impl<'a> Stage<'a> {
         let foul: Vec<_> = images.iter().filter(is_foul).collect();
         ensure!(foul.is_empty(), "{foul:?}");
         Ok(())
+    }
+
+    /// Has an image of the services that tests share be older by so much than it is.
+    pub async fn age(&self, id: &str, by: Duration) -> Result<()> {
+        let real = REAL.get().context("this test has services of its own")?;
+        real.age(id, by).await
     }
 
     /// What the cloud is shown to log in.
