@@ -22,6 +22,7 @@ mod records;
 mod retry;
 mod seen;
 mod sending;
+mod spread;
 mod status;
 mod step;
 mod sweep;

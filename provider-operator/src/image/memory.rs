@@ -131,7 +131,9 @@ impl ImageMemory {
                         at: now,
                         fresh: is_current,
                     },
-                    (Some(failure), _) if is_current && !is_stopped(failure) => failed(&self.source, failure, now),
+                    (Some(failure), _) if is_current && !is_stopped(failure) => {
+                        failed(&self.source, failure, &self.basis.key, now)
+                    }
                     _ => Sight::Unseen,
                 };
             }
@@ -174,14 +176,16 @@ impl ImageMemory {
                     fresh: is_current && is_enough,
                 }
             }
-            (Some(failure), _) if is_current && !is_stopped(failure) => failed(&self.cloud, failure, now),
+            (Some(failure), _) if is_current && !is_stopped(failure) => {
+                failed(&self.cloud, failure, &self.basis.key, now)
+            }
             _ => outdated(&self.cloud),
         };
     }
 
     /// The cloud cannot even be asked.
     pub(super) fn refuse(&mut self, failure: &Failure, now: Duration) {
-        self.cloud = failed(&self.cloud, failure, now);
+        self.cloud = failed(&self.cloud, failure, &self.basis.key, now);
         self.is_shut = true;
     }
 }
@@ -189,7 +193,7 @@ impl ImageMemory {
 impl ImageMemory {
     /// The source cannot even be asked. What is wrong with it may be right the next time.
     pub(super) fn refuse_source(&mut self, failure: &Failure, now: Duration) {
-        self.source = failed(&self.source, failure, now);
+        self.source = failed(&self.source, failure, &self.basis.key, now);
     }
 }
 
@@ -231,7 +235,7 @@ fn outdated<T: Clone>(sight: &Sight<T>) -> Sight<T> {
     }
 }
 
-fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> Sight<T> {
+fn failed<T>(before: &Sight<T>, failure: &Failure, key: &str, now: Duration) -> Sight<T> {
     let (since, count) = match before {
         Sight::Failed { since, count, .. } => (*since, count.saturating_add(1)),
         Sight::Unseen | Sight::Seen { .. } => (now, 1),
@@ -240,7 +244,7 @@ fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> Sight<T> {
         failure: failure.clone(),
         since,
         count,
-        next: now + look_again(failure, count),
+        next: now + look_again(failure, key, count),
     }
 }
 

@@ -88,7 +88,7 @@ impl Operator {
     pub(crate) fn look(&mut self, cloud: &Cloud, now: Duration) -> Result<(), Failure> {
         if !cloud.up || self.cached.secret == 0 {
             let failure = super::cloud::failure(planning::image::FailureClass::Unavailable);
-            self.cloud = failed(&self.cloud, &failure, now);
+            self.cloud = failed(&self.cloud, &failure, &self.cached.spec.key(), now);
             return Err(failure);
         }
         let mut value = CloudSeen::default();
@@ -181,7 +181,7 @@ fn outdated<T>(sight: Sight<T>) -> Sight<T> {
     }
 }
 
-pub(crate) fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> Sight<T> {
+pub(crate) fn failed<T>(before: &Sight<T>, failure: &Failure, key: &str, now: Duration) -> Sight<T> {
     let (since, count) = match before {
         Sight::Failed { since, count, .. } => (*since, count + 1),
         Sight::Unseen | Sight::Seen { .. } => (now, 1),
@@ -190,6 +190,6 @@ pub(crate) fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> 
         failure: failure.clone(),
         since,
         count,
-        next: now + look_again(failure, count),
+        next: now + look_again(failure, key, count),
     }
 }

@@ -138,7 +138,7 @@ impl World {
         if let Err(failure) = outcome
             && matches!(deed, Deed::Probe)
         {
-            operator.source = failed(&operator.source, failure, now);
+            operator.source = failed(&operator.source, failure, &operator.cached.spec.key(), now);
         }
     }
 
