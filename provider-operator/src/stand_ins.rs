@@ -49,6 +49,7 @@ pub(crate) fn image(object: &ObjectId) -> ImageSpec {
             recorded: None,
             adopt: None,
             look_for_others: false,
+            only_recorded: false,
         },
         options: serde_json::Map::new(),
         format: None,

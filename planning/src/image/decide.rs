@@ -10,6 +10,7 @@ use super::op::{DeedName, Form, Op, OpState, StopReason};
 use super::records::{self, cloud_takes};
 use super::retry::settle;
 use super::seen::{Seen, Sight};
+use super::spread::spread;
 use super::step::{HaltReason, Intent, Step};
 use super::wait::{Since, Wait, WaitReason};
 use super::wanted::{Now, Wanted};
@@ -17,6 +18,8 @@ use super::wording::{BUILDING, SECRET_MISSING, SENDING, in_line};
 
 /// How often an image is looked at that is as wanted, in the middle: see [`look_ready`].
 pub const LOOK_READY: Duration = Duration::from_mins(10);
+/// How much longer at most, so that not all are looked at at once.
+const LOOK_SPREAD: Duration = Duration::from_mins(2);
 /// How old a look may be on which something is done.
 pub const LOOK_WAITING: Duration = Duration::from_secs(30);
 /// How long one answer of a cloud may take.
@@ -34,11 +37,7 @@ const JOB_ENDS: Duration = Duration::from_secs(5);
 
 /// How long an image that is as wanted is left alone: ten minutes, a tenth more or less by its key, so that not all are looked at at once.
 pub fn look_ready(key: &str) -> Duration {
-    let mixed = key.bytes().fold(0_u64, |mixed, byte| {
-        mixed.wrapping_mul(31).wrapping_add(u64::from(byte))
-    });
-    let tenth = LOOK_READY.as_secs() / 10;
-    Duration::from_secs(LOOK_READY.as_secs() - tenth + mixed % (2 * tenth + 1))
+    LOOK_READY + spread(key, 0, LOOK_SPREAD)
 }
 
 /// What is done next. Total: every input has an answer, and the same input the same one.

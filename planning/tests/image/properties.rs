@@ -32,8 +32,8 @@ fn config() -> Config {
 const LONG: Duration = Duration::from_hours(3);
 /// As long as nothing should be written at rest.
 const DAY: Duration = Duration::from_hours(24);
-/// Looks in a day, one in nine minutes.
-const LOOKS: u32 = 24 * 60 / 9 + 2;
+/// Looks in a day, one in ten minutes.
+const LOOKS: u32 = 24 * 60 / 10 + 2;
 
 fn spec() -> impl Strategy<Value = String> {
     let one_of = |choices: &'static [&'static str]| prop::sample::select(choices);

@@ -227,6 +227,7 @@ fn image(
             look_for_others: true,
         },
         options,
+            only_recorded: false,
         format,
         source_digest: pinned(&content),
         chosen_id,

@@ -61,7 +61,20 @@ impl OpenStackStore {
         Ok(images)
     }
 
+    /// The image that was noted down, if that is enough to see and it is still this object's.
+    async fn recorded(&self, subject: &Subject) -> Result<Option<Value>, CloudError> {
+        let Some(recorded) = subject.recorded.as_ref().filter(|_| subject.only_recorded) else {
+            return Ok(None);
+        };
+        let image = self.glance.get(recorded).await?;
+        let is_of_object = |marks: Marks| marks.owner == subject.owner && marks.object == subject.object;
+        Ok(image.filter(|image| Marks::of(image).is_some_and(is_of_object)))
+    }
+
     async fn of_object(&self, subject: &Subject, project: &str) -> Result<Vec<Value>, CloudError> {
+        if let Some(image) = self.recorded(subject).await? {
+            return Ok(vec![image]);
+        }
         let query = Query::default()
             .with("owner", project)
             .with(identity::OWNER, subject.owner.as_str())

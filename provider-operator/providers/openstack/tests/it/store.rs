@@ -76,6 +76,33 @@ async fn an_image_is_made_sent_published_and_seen() {
 }
 
 #[tokio::test]
+async fn an_image_that_is_noted_down_is_seen_by_one_request_where_that_is_enough() {
+    let fake = fake().await;
+    let (store, mut image) = (store(fake.site(), "openstack"), image("ubuntu"));
+    let id = whole(&store, &image).await;
+    store.publish(&id, &image, "sha256:1").await.unwrap();
+    let asked = || fake.count(&Method::GET, "/v2/images");
+    let all = observe(&store, &image).await;
+    image.subject.recorded = Some(id.clone());
+    let before = asked();
+    assert_eq!(observe(&store, &image).await, all);
+    assert_eq!(asked(), before + 2, "hidden ones and others");
+    image.subject.only_recorded = true;
+    let before = asked();
+    assert_eq!(observe(&store, &image).await, all);
+    assert_eq!(asked(), before + 1);
+    // What is not there any more, or not this object's, is no reason to overlook what is.
+    let second = create(&store, &image, 2).await;
+    store.discard(&id, &image.subject.marked(1)).await.unwrap();
+    let stranger = made(store.glance(), json!({})).await;
+    for recorded in [id, stranger] {
+        image.subject.recorded = Some(recorded);
+        let [record] = observe(&store, &image).await.records.try_into().unwrap();
+        assert_eq!(record.id, second);
+    }
+}
+
+#[tokio::test]
 async fn one_of_many_makes_an_image_and_the_others_find_it() {
     let fake = fake().await;
     let image = image("ubuntu");
