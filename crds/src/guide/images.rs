@@ -256,8 +256,8 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::TransferOnly,
-        means: "`True`: nothing says what the bytes must be, so only this is known: the cloud has what was sent.",
-        reader: "Give the release a digest of the image.",
+        means: "`True`: only the way to the cloud could be checked. Nothing says what the bytes must be, or the cloud has converted them; the message has which.",
+        reader: "Give the release a digest of the image; a cloud that converts is not asked with `spec.transfer.via: Upload`.",
         operator: "Remembers what was sent, and takes no other bytes for the same image.",
     },
     Entry {

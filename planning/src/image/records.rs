@@ -300,7 +300,7 @@ fn whole(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> S
             in_process(Deed::Publish { id, attempt, verified })
         }
         Verdict::Matches(_) => Step::Record(Intent::Publishing { id, attempt }),
-        // A cloud that changes what it imports cannot be told from one that spoils it; what is sent to it directly it leaves alone.
+        // A cloud that changes what it imports, and does not say into what, cannot be told from one that spoils it; what is sent to it directly it leaves alone.
         Verdict::Differs if path(case) == Path::Staged || was_fetched(case, record) => {
             next(case, attempt, AttemptReason::ImportFailed)
         }

@@ -258,6 +258,10 @@ fn r29_the_cloud_fetches_what_it_can_and_what_can_be_verified() {
     for change in changes {
         is_done(&input.clone().changed(change).step(), &transfer(2));
     }
+    is_done(
+        &input.clone().changed(|input| input.kept.imports_failed = 1).step(),
+        &import,
+    );
     let staged = input.changed(|input| input.wanted.via = Via::Staged);
     assert!(matches!(
         staged.step(),
@@ -266,8 +270,9 @@ fn r29_the_cloud_fetches_what_it_can_and_what_can_be_verified() {
             ..
         }
     ));
-    let failed = staged.changed(|input| input.kept.imports_failed = 1);
-    is_done(&failed.step(), &transfer(2));
+    let failed = |times| staged.clone().changed(|input| input.kept.imports_failed = times);
+    is_done(&failed(2).step(), &transfer(2));
+    assert_eq!(failed(1).step(), staged.step());
 }
 
 /// A record of an attempt that went by a stage.
@@ -280,6 +285,71 @@ fn by_stage(record: RecordSeen) -> Input {
             staged: true,
         });
     })
+}
+
+/// A whole image that the cloud says to be raw, where qcow2 was asked for.
+fn converted(via: Via) -> Input {
+    let made = RecordSeen {
+        format: Some("raw".to_owned()),
+        sha512: Some("cc".to_owned()),
+        size: Some(1000),
+        ..record(2, RecordState::Whole)
+    };
+    by_stage(made).changed(|input| {
+        input.wanted.via = via;
+        input.wanted.format = Some("qcow2".to_owned());
+    })
+}
+
+#[test]
+fn r35_what_a_cloud_converts_off_its_stage_counts_by_what_was_sent() {
+    let staged = converted(Via::Staged);
+    let publishing = Intent::Publishing {
+        id: "wanted-2".to_owned(),
+        attempt: 2,
+    };
+    assert_eq!(staged.step(), Step::Record(publishing));
+    let noted = staged.changed(|input| input.kept.publishing = Some("wanted-2".to_owned()));
+    let source = noted.kept.sealed.as_ref().expect("a seal").source_digest.clone();
+    let publish = Deed::Publish {
+        id: "wanted-2".to_owned(),
+        attempt: 2,
+        verified: source,
+    };
+    is_done(&noted.step(), &publish);
+    // What came to the stage must be what was promised, and all of it.
+    let other = noted
+        .clone()
+        .changed(|input| input.wanted.digest = pinned(Algorithm::Sha256, "dd"));
+    writes_attempt(&other.step(), 3, AttemptReason::ImportFailed);
+    let unsealed = noted.changed(|input| input.kept.sealed = None);
+    writes_attempt(&unsealed.step(), 3, AttemptReason::ImportFailed);
+}
+
+#[test]
+fn r35_another_format_is_another_image_where_nobody_asked_for_it() {
+    for (via, why) in [
+        (Via::Auto, AttemptReason::Mismatch),
+        (Via::Upload, AttemptReason::Mismatch),
+        (Via::ServerSide, AttemptReason::Mismatch),
+    ] {
+        // Not even with the right digest.
+        let same = converted(via).changed(|input| {
+            let Sight::Seen { value, .. } = &mut input.seen.cloud else {
+                panic!("the cloud was seen");
+            };
+            value.records[0].sha512 = Some("aa".to_owned());
+            value.records[0].size = Some(100);
+        });
+        writes_attempt(&same.step(), 3, why);
+        let named = same.changed(|input| input.wanted.format = Some("raw".to_owned()));
+        assert!(
+            matches!(named.step(), Step::Record(Intent::Publishing { .. })),
+            "{via:?}"
+        );
+    }
+    let fetched = converted(Via::ServerSide).changed(|input| input.kept.sealed = None);
+    writes_attempt(&fetched.step(), 3, AttemptReason::ImportFailed);
 }
 
 #[test]

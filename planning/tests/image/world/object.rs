@@ -97,6 +97,7 @@ impl Object {
             build: None,
             digest: spec.pinned(),
             compressed: false,
+            format: None,
             execution: Execution::Auto,
             invalid: None,
             paused: spec.paused,
