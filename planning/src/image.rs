@@ -49,5 +49,5 @@ pub use sending::{IMPORTS_AT_MOST, PROBE_HOLDS};
 pub use step::{AttemptReason, Halt, HaltReason, Intent, Settlement, Step};
 pub use sweep::{GRACE, OwnedImage, SEEN_APART, Sightings, SweepDeed, Swept, listed, sweep, sweep_again};
 pub use tell::{Situation, Told, tell};
-pub use wait::{Since, Wait, WaitReason};
+pub use wait::{Awaited, Since, Until, Wait, WaitReason};
 pub use wanted::{Algorithm, DeletionPolicy, Execution, ImagePolicy, Now, Pinned, Via, Wanted};

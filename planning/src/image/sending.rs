@@ -9,7 +9,7 @@ use super::kept::Kept;
 use super::op::{Deed, Form};
 use super::seen::{RecordSeen, Seen, Sight, Source};
 use super::step::{Halt, HaltReason, Step};
-use super::wait::{Since, Wait, WaitReason};
+use super::wait::{Since, Until, Wait, WaitReason};
 use super::wanted::{Via, Wanted};
 use super::wording::NO_DIGEST;
 
@@ -101,7 +101,7 @@ fn source<'a>(case: &Case<'a>) -> Result<&'a Source, Step> {
         } if now < *next => Err(Step::Await(Wait {
             reason: WaitReason::Source,
             since: Since::Steady(*since),
-            deadline: None,
+            until: Until::Again(Since::Steady(*next)),
             look: Some(*next),
             message: failure.message.clone(),
         })),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use planning::image::{
     Abilities, Algorithm, Amended, AttemptReason, Cloud, Deed, DeedName, DeletionPolicy, DiscardReason, Drift,
     Execution, FailureClass, Form, HaltReason, ImagePolicy, Intent, JobsSight, Pinned, ReadBack, RecordSeen,
-    RecordState, Sight, Source, Step, Via, WaitReason, look_ready,
+    RecordState, Sight, Source, Step, Until, Via, WaitReason, look_ready,
 };
 
 use super::{
@@ -404,7 +404,7 @@ fn r32_bytes_of_somebody_else_are_waited_for_a_minute() {
         ..record(2, RecordState::Receiving)
     };
     let wait = waits_for(&Input::with(&[receiving(60)]).step(), WaitReason::ForeignTransfer);
-    assert!(wait.deadline.is_some() && wait.look.is_some());
+    assert!(matches!(wait.until, Until::At(_)) && wait.look.is_some());
     writes_attempt(&Input::with(&[receiving(61)]).step(), 3, AttemptReason::Stalled);
 }
 

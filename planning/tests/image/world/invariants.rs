@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use planning::image::{Deed, DiscardReason, ImagePolicy, Step, WaitReason};
+use planning::image::{Deed, DiscardReason, ImagePolicy, Step};
 
 use super::World;
 use super::cloud::{Status, sha256, sha512};
 use super::object::{Object, published};
+use crate::table::ends;
 
 impl World {
     fn broken(&mut self, rule: &str, how: &str) {
@@ -17,15 +18,7 @@ impl World {
     /// Everything that waits says until when, and nothing is told to wait for nothing.
     pub(super) fn watch_step(&mut self, who: usize, step: &Step) {
         let Step::Await(wait) = step else { return };
-        let is_woken = matches!(
-            wait.reason,
-            WaitReason::Paused
-                | WaitReason::Secret
-                | WaitReason::Queued
-                | WaitReason::ImageNotFound
-                | WaitReason::InUse
-        );
-        if !is_woken && wait.deadline.is_none() && wait.look.is_none() {
+        if !ends(wait) {
             self.broken("every wait ends", &format!("{wait:?} of {who}"));
         }
     }

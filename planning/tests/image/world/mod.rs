@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use crds::providers::image_status::NodeImageStatus;
 use jiff::{SignedDuration, Timestamp};
-use planning::image::{Deed, Done, FailureClass, Now, OpState, Sealed, Step, StopReason, after, decide};
+use planning::image::{
+    Awaited, Deed, Done, FailureClass, Now, OpState, Sealed, Step, StopReason, Until, after, decide,
+};
 
 use self::cloud::{Cloud, Image, TAKES, failure, sha256, sha512};
 use self::object::{Object, Spec, published};
@@ -316,7 +318,7 @@ impl World {
         let (wanted, seen) = (operator.cached.wanted(), operator.seen());
         let mut step = decide(&wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
         if let (Some(Planted::ForgetsToLook), Step::Await(wait)) = (self.planted, &mut step) {
-            (wait.look, wait.deadline) = (None, None);
+            (wait.look, wait.until) = (None, Until::Told(Awaited::Admin));
         }
         let kept = after(&step, &wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
         self.watch_step(who, &step);
