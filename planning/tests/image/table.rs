@@ -69,6 +69,7 @@ pub(crate) fn input() -> Input {
             build: None,
             digest: None,
             compressed: false,
+            format: None,
             execution: Execution::Auto,
             invalid: None,
             paused: false,
@@ -78,7 +79,6 @@ pub(crate) fn input() -> Input {
             owner_noted: true,
             force_finalize: false,
         },
-            format: None,
         kept: Kept {
             attempt: 2,
             key: Some(KEY.to_owned()),

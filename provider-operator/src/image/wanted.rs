@@ -227,9 +227,9 @@ fn image(
             adopt: annotation(object, labels::ADOPT_IMAGE).map(ImageId),
             // Whoever looks says so.
             look_for_others: true,
+            only_recorded: false,
         },
         options,
-            only_recorded: false,
         format,
         source_digest: pinned(&content),
         chosen_id,

@@ -97,7 +97,7 @@ impl Object {
             build: None,
             digest: spec.pinned(),
             compressed: false,
-            format: None,
+            format: Some("qcow2".to_owned()),
             execution: Execution::Auto,
             invalid: None,
             paused: spec.paused,

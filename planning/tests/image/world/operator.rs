@@ -61,7 +61,7 @@ impl Operator {
             },
             abilities: Some(Abilities {
                 server_side: true,
-                staged: false,
+                staged: true,
             }),
             amended: self.amended.clone(),
             force_after: Duration::from_hours(1),
@@ -122,7 +122,8 @@ impl Operator {
         let state = match image.status {
             Status::Queued if image.spoilt => RecordState::Spoilt,
             Status::Queued => RecordState::Empty,
-            Status::Saving(_) => RecordState::Receiving,
+            Status::Saving(_) | Status::Uploading(_) => RecordState::Receiving,
+            Status::Going(_) => RecordState::Going,
             Status::Importing(_) => RecordState::Importing,
             Status::Active => RecordState::Whole,
             Status::Deactivated => RecordState::Withdrawn,
@@ -153,7 +154,7 @@ impl Operator {
             attempt: mark.attempt,
             state,
             words: None,
-            format: None,
+            format: Some(image.format().to_owned()),
             size: image.content.map(u64::from),
             sha512: image.content.map(sha512).filter(|_| makes_sha512),
             verified: image.verified.clone(),
