@@ -237,7 +237,7 @@ mod by_tls_below_a_prefix_with_short_tokens {
         let observed = store.observe(&image.subject, &image).await.unwrap();
         let [record] = observed.records.try_into().unwrap();
         assert_eq!((record.state, record.shown), (RecordState::Whole, true));
-        let discarded = store.discard(&id, &image.subject.owner).await.unwrap();
+        let discarded = store.discard(&id, &image.subject.marked(1)).await.unwrap();
         assert_eq!(discarded, Discarded::Gone);
         assert_eq!(store.owned(&image.subject.owner).await.unwrap(), []);
     }
