@@ -19,8 +19,7 @@ use kube::{
 use openstack_lab::source::{Article, sha256, sha512};
 use serde_json::{Value, json};
 
-/// A cloud of which nobody hears is waited for: two minutes until it begins an import, one until an image moves that somebody else sends. The rest is for a
-/// busy machine.
+/// A cloud of which nobody hears is waited for: a minute until an image moves that somebody else sends. The rest is for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Where the source has another disk.
 const OTHER: &str = "/other.qcow2";
