@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod node;
 pub mod oci;
 pub mod operator;
+pub mod packed;
 pub mod planted;
 pub mod positions;
 pub mod predecessor;

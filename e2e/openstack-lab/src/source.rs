@@ -42,7 +42,7 @@ pub struct Article {
     announces: Option<usize>,
     held_at: Option<usize>,
     refused_to: Option<&'static str>,
-    otherwise: Option<(&'static str, Box<Article>)>,
+    otherwise: Option<(&'static str, Box<Self>)>,
     echoes: bool,
 }
 
@@ -134,7 +134,7 @@ impl Article {
 
     /// The same, instead of which programs whose name has this part get another one, as by somebody on the way to them.
     #[must_use]
-    pub fn otherwise_to(self, agent: &'static str, other: Article) -> Self {
+    pub fn otherwise_to(self, agent: &'static str, other: Self) -> Self {
         Self {
             otherwise: Some((agent, Box::new(other))),
             ..self

@@ -1,7 +1,7 @@
 //! Where node images come from, besides plain files on web servers: files in a real registry, files of the release itself, and packed files of each kind, which
 //! arrive unpacked.
 
-use std::{fs, io::Read as _};
+use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -13,11 +13,11 @@ use crds::{
 };
 use e2e::{
     Journey,
+    packed::{PACKED, disk},
     registry::{PASSWORD, Registry},
     releases::StackSource,
     web::{WebServer, sha256},
 };
-use flate2::read::GzDecoder;
 use http::{Response, StatusCode};
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -33,35 +33,6 @@ const STACK: &str = "harbor";
 const DISKS: &str = "disks/harbor";
 /// The Secret by which Pods pull.
 const PULL: &str = "pull";
-
-/// The same disk, packed by the programs that everybody uses.
-const PACKED: [(&str, &[u8]); 4] = [
-    (
-        "gz",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.gz"),
-    ),
-    (
-        "xz",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.xz"),
-    ),
-    (
-        "bz2",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.bz2"),
-    ),
-    (
-        "zst",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.zst"),
-    ),
-];
-
-/// What was packed.
-fn disk() -> Result<Vec<u8>> {
-    let mut disk = Vec::new();
-    GzDecoder::new(PACKED[0].1)
-        .read_to_end(&mut disk)
-        .context("failed to unpack the disk")?;
-    Ok(disk)
-}
 
 #[test]
 fn packed_images_arrive_unpacked_and_one_of_the_release_itself_too() -> Result<()> {

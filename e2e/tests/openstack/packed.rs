@@ -1,46 +1,17 @@
 //! Images of which nobody knows the length before they are there: packed files, and files of servers that do not say it; and servers that begin anew all the
 //! time. Their bytes are sent without a length, and what comes of them in Glance is held against the digest of what was unpacked.
 
-use std::io::Read as _;
-
 use anyhow::{Context, Result, ensure};
-use e2e::stage::{Stage, on_stage, small};
-use flate2::read::GzDecoder;
+use e2e::{
+    packed::{PACKED, disk},
+    stage::{Stage, on_stage, small},
+};
 use http::Method;
 use openstack_lab::{
     proxy::{Passed, Trouble},
     source::{Article, sha256, sha512},
 };
 use serde_json::json;
-
-/// The same raw disk, packed by the programs that everybody uses.
-const PACKED: [(&str, &[u8]); 4] = [
-    (
-        "gz",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.gz"),
-    ),
-    (
-        "xz",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.xz"),
-    ),
-    (
-        "bz2",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.bz2"),
-    ),
-    (
-        "zst",
-        include_bytes!("../../../provider-operator/plugin/src/compression/packed/disk.zst"),
-    ),
-];
-
-/// What was packed.
-fn disk() -> Result<Vec<u8>> {
-    let mut disk = Vec::new();
-    GzDecoder::new(PACKED[0].1)
-        .read_to_end(&mut disk)
-        .context("failed to unpack the disk")?;
-    Ok(disk)
-}
 
 /// What was sent of an image, each time that it was.
 fn sent(stage: &Stage<'_>, id: &str) -> Vec<Passed> {
@@ -102,21 +73,14 @@ fn packed_images_are_sent_unpacked_and_known_by_the_digest_of_the_packed_file() 
 fn a_source_that_says_no_length_or_gives_no_parts_is_as_good_as_another() -> Result<()> {
     on_stage(async |stage| {
         let (first, second) = (small(1), small(2));
-        let half = second.len() / 2;
-        let endless = Article::of(first.clone()).without_a_length();
+        let endless = Article::of(first.clone()).without_a_length().without_ranges();
         stage.source.put("/endless", endless);
         let whole = Article::of(second.clone()).without_ranges();
-        let breaking = whole.clone().held_at(half / 2).breaking_every(half);
-        stage.source.put("/whole", breaking);
+        stage.source.put("/whole", whole);
         for name in ["endless", "whole"] {
             stage.want(name, &format!("/{name}"), json!({})).await?;
         }
         stage.operate().await?;
-        // Its first answer breaks in the middle, and the second begins at the beginning.
-        stage.reads("/whole", 1).await?;
-        stage.source.put("/whole", whole);
-        stage.source.let_go();
-
         let mut ids = Vec::new();
         for (name, disk, announced) in [("endless", &first, None), ("whole", &second, Some(second.len() as u64))] {
             let id = is_there(stage, name, disk, &sha256(disk)).await?;
@@ -124,7 +88,6 @@ fn a_source_that_says_no_length_or_gives_no_parts_is_as_good_as_another() -> Res
             ensure!(sent.len() == 1 && sent[0].announced == announced, "{name}: {sent:?}");
             ids.push(id);
         }
-        ensure!(stage.source.reads("/whole") == 2, "{:?}", stage.source.visits());
         Ok(ids)
     })
 }

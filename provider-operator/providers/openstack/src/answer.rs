@@ -13,9 +13,10 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 const REQUEST_ID: [&str; 2] = ["x-openstack-request-id", "x-compute-request-id"];
 /// Behind the words of a bound that is not named.
 const WITHOUT_A_NAME: &str = "; ask its operator which bound it is, as the answer names none of the project's";
-/// Behind the words of a cloud that looked into the bytes: what somebody does about it who is sure of them as well.
-const LOOKED_INTO: &str = "; correct createOpts.disk_format, or ask the cloud's operator for its options \
-                           require_image_format_match and gpt_safety_checks_nonfatal";
+/// Behind the words of a cloud that looked into the bytes: what somebody does about it who is sure of them as well. With the words of Glance before it, it has to stay
+/// below what a message may be long.
+const LOOKED_INTO: &str = "; correct createOpts.disk_format, or the cloud's require_image_format_match, \
+                           gpt_safety_checks_nonfatal";
 /// Longest id of a request that is told.
 const LONGEST_ID: usize = 80;
 

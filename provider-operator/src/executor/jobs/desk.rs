@@ -1,23 +1,21 @@
 //! What is known of the Jobs of all objects, and what becomes of it by what is told: by drivers, by the watch, by the answers of the API server. Asks
 //! nobody and wakes nobody.
 
+mod barred;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use crds::manifests::ProviderOperatorRole;
 use crds::providers::image_status::TransferStatus;
 use planning::image::{Deed, Done, Failure, FailureClass, Form, Op, OpState, StopReason};
 use tokio::task::JoinHandle;
 
+pub(super) use self::barred::without_right;
 use super::ending::{Before, unsent, vanished};
 use super::known::{Known, Stage};
 use crate::executor::OpView;
 use crate::objects::ObjectId;
 use crate::worker::{Found, WorkPlan};
-
-/// The roles that are named where they are missing.
-const JOBS: &str = ProviderOperatorRole::Jobs.name();
-const SIGHT_OF_JOBS: &str = ProviderOperatorRole::SightOfJobs.name();
 
 /// Everything that is known.
 #[derive(Default)]
@@ -447,29 +445,6 @@ impl Desk {
     }
 }
 
-/// What Jobs there may be.
-impl Desk {
-    /// Jobs cannot be had in a namespace.
-    pub(super) fn bar(&mut self, namespace: &str, why: String, until: Duration) {
-        self.barred.insert(namespace.to_owned(), (until, why));
-    }
-
-    /// They cannot be had anywhere, until they are listed.
-    pub(super) fn bar_all(&mut self, why: &str) {
-        let why = format!(
-            "{why}; bind the role {SIGHT_OF_JOBS} to the operator, everywhere or in the one namespace that it looks after"
-        );
-        self.bar("", why, Duration::MAX);
-    }
-
-    /// Why they cannot be had, as far as that is known now.
-    pub(super) fn barred(&mut self, namespace: &str, now: Duration) -> Option<String> {
-        self.barred.retain(|_, (until, _)| *until > now);
-        let (_, why) = self.barred.get(namespace).or_else(|| self.barred.get(""))?;
-        Some(why.clone())
-    }
-}
-
 /// One after the other.
 impl Desk {
     pub(super) fn take_turn(&mut self, object: &ObjectId) -> Option<JoinHandle<()>> {
@@ -480,11 +455,6 @@ impl Desk {
     pub(super) fn give_turn(&mut self, object: ObjectId, turn: JoinHandle<()>) {
         self.turns.insert(object, turn);
     }
-}
-
-/// Why there are no Jobs in a namespace where the right to make them is missing.
-pub(super) fn without_right(why: &str) -> String {
-    format!("{why}; bind the role {JOBS} to the operator in this namespace")
 }
 
 fn stopped(why: StopReason, deed: &Deed) -> Failure {

@@ -115,8 +115,8 @@ fn bytes_that_a_cloud_looked_into_and_refused_are_told_with_the_options_by_which
     let looked = error(415, &[], &page("415 Unsupported Media Type", words));
     assert_eq!(looked.class, ErrorClass::Invalid);
     let told = format!(
-        "the cloud answered 415: {words}; correct createOpts.disk_format, or ask the cloud's operator for its options \
-         require_image_format_match and gpt_safety_checks_nonfatal"
+        "the cloud answered 415: {words}; correct createOpts.disk_format, or the cloud's require_image_format_match, \
+         gpt_safety_checks_nonfatal"
     );
     assert_eq!(looked.message, told);
     let other = error(400, &[], &page("400 Bad Request", "no such format")).message;
