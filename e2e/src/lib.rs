@@ -32,6 +32,7 @@ pub mod node;
 pub mod oci;
 pub mod operator;
 pub mod packed;
+pub mod planted;
 pub mod positions;
 pub mod predecessor;
 pub mod process;

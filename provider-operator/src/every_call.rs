@@ -22,6 +22,8 @@ use operator_kit::in_memory::journey::{End, Played, assert_same, beside, end, pa
 use operator_kit::in_memory::{Fault, Key, Served, Server};
 use operator_kit::lease::Tenure;
 use operator_kit::telemetry::{Readiness, registry};
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
 use release::pack::{self, Versioning};
 use release::source::{DirectorySource, RELEASES_DIRECTORY};
 use serde_json::{Value, json};
@@ -179,13 +181,13 @@ fn args(flags: &[&str], store: &Path, cache: &Path) -> Args {
     args
 }
 
-fn tidings() -> Tidings {
+fn tidings(registry: &mut Registry) -> Tidings {
     operator_kit::client::install_crypto();
     let readiness = Readiness::default();
     Tidings {
         watches: readiness.gate("watches"),
         readiness,
-        metrics: Metrics::register(&mut registry()),
+        metrics: Metrics::register(registry),
         tenure: Tenure::of_everything(),
     }
 }
@@ -205,13 +207,27 @@ fn operated<T>(
     flags: &[&str],
     journey: impl AsyncFnOnce() -> T,
 ) -> T {
+    counted(runtime, server, store, flags, journey).0
+}
+
+/// The same, and what is counted by then.
+fn counted<T>(
+    runtime: &Runtime,
+    server: &Server,
+    store: &Path,
+    flags: &[&str],
+    journey: impl AsyncFnOnce() -> T,
+) -> (T, String) {
     let cache = TempDir::new().expect("a folder");
     let args = args(flags, store, cache.path());
-    runtime.block_on(async {
+    let (mut registry, mut page) = (registry(), String::new());
+    let came = runtime.block_on(async {
         let ends = ends();
-        let operating = operate(&args, server.client(), tidings(), ends.clone());
+        let operating = operate(&args, server.client(), tidings(&mut registry), ends.clone());
         beside(operating, &ends.stop, journey()).await
-    })
+    });
+    text::encode(&mut page, &registry).expect("a page");
+    (came, page)
 }
 
 /// What there is at the end of a part of the journey.
@@ -362,7 +378,7 @@ fn die_after(server: &Server, store: &Path, calls: usize) {
     let runtime = paused();
     server.cut_off_after(Some(calls));
     runtime.block_on(async {
-        let working = operate(&args, server.client(), tidings(), ends());
+        let working = operate(&args, server.client(), tidings(&mut registry()), ends());
         tokio::select! {
             _ = working => {}
             () = sleep(LONG) => {}

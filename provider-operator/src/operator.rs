@@ -1,10 +1,10 @@
 //! The controllers of the providers that are served: watches, drivers, and what wakes them. Ends when told to, after everything that is under way.
 
+mod ends;
 mod executors;
 mod wakes;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
@@ -22,11 +22,12 @@ use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
 use operator_kit::watching::watching;
-use planning::image::StopReason;
 use provider_plugin::OwnerId;
 use sourcing::Connector;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::ends::Ends;
+use self::ends::drained;
 use self::executors::executors;
 use self::wakes::{Keep, keeps, of_image, of_release, wakes_releases};
 use crate::args::Args;
@@ -47,9 +48,6 @@ use crate::{image, release};
 /// Of our own kinds per page: the status of one has some kilobytes.
 const PAGE_SIZE: u32 = 200;
 
-/// How long deeds may take to end once another process leads.
-const FENCED: Duration = Duration::from_secs(1);
-
 /// Who makes events.
 const CONTROLLER: &str = "clusterstack.x-k8s.io/provider-operator";
 
@@ -63,15 +61,6 @@ pub(crate) struct Tidings {
     pub(crate) metrics: Metrics,
     /// What may be worked on.
     pub(crate) tenure: Tenure,
-}
-
-/// How the work ends.
-#[derive(Clone, Debug)]
-pub(crate) struct Ends {
-    /// It is to end, with patience for what is under way.
-    pub(crate) stop: CancellationToken,
-    /// Another process leads: nothing may go on.
-    pub(crate) fenced: CancellationToken,
 }
 
 /// Works until told to end.
@@ -126,7 +115,7 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
     let following = followed(args, jobs, &served, &tidings.readiness, &ends.stop);
     tokio::join!(
         working.boxed(),
-        drained(&context, args.drain, &ends),
+        drained(context.executor.as_ref(), args.drain, &ends),
         sweeping.boxed(),
         following.boxed()
     );
@@ -182,19 +171,6 @@ async fn entered(tenure: &Tenure) -> Pass {
             std::future::pending::<()>().await;
         }
     }
-}
-
-/// Lets transfers end by themselves for a while when the process is to end, and not at all when another one leads.
-async fn drained(context: &Context, patience: Duration, ends: &Ends) {
-    tokio::select! {
-        () = ends.fenced.cancelled() => {}
-        () = async {
-            ends.stop.cancelled().await;
-            context.executor.drain(patience).await;
-        } => return,
-    }
-    context.executor.stop_all(StopReason::Fenced);
-    context.executor.drain(FENCED).await;
 }
 
 /// By what one kind's driver is fed.

@@ -15,8 +15,8 @@ use futures::{StreamExt, stream};
 use planning::image::Deed;
 use provider_plugin::{
     Addresses, Attempt, ByteStream, Capabilities, CloudError, CloudName, Content, ContentKey, Created, Discarded,
-    ErrorClass, Identity, ImageId, ImageSource, ImageSpec, ImageStore, Observed, Opened, Owned, OwnerId, Preflight,
-    Probe, Progress, Provider, Report, Seal, SealError, Sent, SourceError, Subject,
+    ErrorClass, Identity, ImageId, ImageSource, ImageSpec, ImageStore, Marked, Observed, Opened, Owned, OwnerId,
+    Preflight, Probe, Progress, Provider, Report, Seal, SealError, Sent, SourceError, Subject,
 };
 use tokio::time;
 
@@ -48,6 +48,7 @@ pub(crate) fn image(object: &ObjectId) -> ImageSpec {
             recorded: None,
             adopt: None,
             look_for_others: false,
+            only_recorded: false,
         },
         options: serde_json::Map::new(),
         format: None,
@@ -300,8 +301,8 @@ impl ImageStore for ClayStore {
         self.called("amend", &id.0).await
     }
 
-    async fn discard(&self, id: &ImageId, owner: &OwnerId) -> Result<Discarded, CloudError> {
-        self.called("discard", &format!("{id} of {owner}")).await?;
+    async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError> {
+        self.called("discard", &format!("{id} of {}", marked.owner)).await?;
         Ok(Discarded::Going)
     }
 

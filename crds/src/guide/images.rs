@@ -105,7 +105,7 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
         word: Reason::CredentialsRejected,
         means: "The cloud does not accept the credentials of the Secret, or the Secret is of a type that is for something else.",
         reader: "Put credentials into the Secret that are good; one of another type has to be made anew, without a type.",
-        operator: "Goes on at once when the Secret is another, else tries again every five minutes.",
+        operator: "Goes on at once when the Secret is another, else tries again every four to five minutes.",
     },
     Entry {
         word: Reason::PermissionDenied,
@@ -117,7 +117,7 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
         word: Reason::QuotaExceeded,
         means: "The project may not have so much; the message has the limit, what is used, and what is needed. One without a limit is of something before the cloud, which takes no body so long.",
         reader: "Delete images that nobody needs, or have the limit raised.",
-        operator: "Tries again every five minutes.",
+        operator: "Tries again every four to five minutes.",
     },
     Entry {
         word: Reason::Throttled,
@@ -268,8 +268,8 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::TransferOnly,
-        means: "`True`: nothing says what the bytes must be, so only this is known: the cloud has what was sent.",
-        reader: "Give the release a digest of the image.",
+        means: "`True`: only the way to the cloud could be checked. Nothing says what the bytes must be, or the cloud has converted them; the message has which.",
+        reader: "Give the release a digest of the image; a cloud that converts is not asked with `spec.transfer.via: Upload`.",
         operator: "Remembers what was sent, and takes no other bytes for the same image.",
     },
     Entry {

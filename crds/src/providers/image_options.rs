@@ -290,8 +290,9 @@ impl WishesForAll {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Transfer {
-    /// Upload: the operator reads them and sends them on. `ServerSide`: the cloud fetches them itself, and is checked afterwards. Staged: sent to where
-    /// the cloud converts them. Auto: Upload.
+    /// Upload: the operator reads them and sends them on. `ServerSide`: the cloud fetches them itself, and is checked afterwards: with a sha512 by the cloud's
+    /// own, with a sha256 by the operator, which reads the whole image back; without a digest they are sent. Staged: sent to where the cloud takes them from,
+    /// and converts them if it is set up so; what it makes of them cannot be checked then, and Verified says so. Auto: Upload.
     #[serde(default)]
     pub via: Via,
     /// The stores of the cloud that shall have them; its default store without.

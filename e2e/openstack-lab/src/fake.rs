@@ -20,7 +20,7 @@ mod versions;
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -104,6 +104,8 @@ struct Shared {
     faults: Faults,
     /// Whether imports stand still.
     held: watch::Sender<bool>,
+    /// Whether imports make something else of what they get.
+    converts: AtomicBool,
     /// Counts crashes; every connection ends with the next one.
     lives: watch::Sender<u64>,
 }
@@ -138,6 +140,7 @@ impl Fake {
             state: Mutex::default(),
             faults: Faults::default(),
             held: watch::Sender::new(false),
+            converts: AtomicBool::new(false),
             lives: watch::Sender::new(0),
         });
         let tls = authority.as_ref().map(Authority::acceptor).transpose()?;

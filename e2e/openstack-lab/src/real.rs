@@ -13,9 +13,9 @@ mod server;
 
 use std::{collections::BTreeMap, fs, net::Ipv4Addr, path::Path, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tokio::time;
+use tokio::{process::Command, time};
 use url::Url;
 
 pub use self::installed::Installed;
@@ -52,6 +52,8 @@ pub struct RealOptions {
     pub methods: &'static [&'static str],
     /// Where they listen: an address of this machine, and the one that the catalogue names. Their certificate is for loopback alone.
     pub address: Ipv4Addr,
+    /// How many requests each of them answers at the same time; further ones wait. One that brings bytes takes as long as these.
+    pub threads: u16,
 }
 
 impl Default for RealOptions {
@@ -62,6 +64,7 @@ impl Default for RealOptions {
             token_ttl: Duration::from_hours(1),
             methods: &["glance-direct", "web-download", "copy-image"],
             address: Ipv4Addr::LOCALHOST,
+            threads: 8,
         }
     }
 }
@@ -145,6 +148,26 @@ impl Real {
         let id = administrator.find("projects", project).await?;
         let reader = seed::user(&administrator, &format!("{project}-reader"), &id, "reader").await?;
         Ok(reader.login(project))
+    }
+
+    /// Has an image be older by so much than it is. Glance takes that from nobody, so it is written where Glance keeps it.
+    pub async fn age(&self, image: &str, by: Duration) -> Result<()> {
+        const WRITES: &str = "import sqlite3, sys
+_, path, image, seconds = sys.argv
+database = sqlite3.connect(path, timeout=30)
+made = \"strftime('%Y-%m-%d %H:%M:%S.000000', created_at, ?)\"
+with database:
+    found = database.execute(f'UPDATE images SET created_at = {made} WHERE id = ?', (f'-{seconds} seconds', image))
+sys.exit(found.rowcount != 1)";
+        let python = self.site.python.as_ref().context("there is no Python")?;
+        let mut writing = Command::new(python);
+        writing
+            .args(["-c", WRITES])
+            .arg(self.folder.path().join("glance.sqlite"));
+        writing.arg(image).arg(by.as_secs().to_string());
+        let written = writing.status().await.context("Python could not be started")?;
+        ensure!(written.success(), "{image} could not be made older");
+        Ok(())
     }
 
     /// Has a project hold no more than this from now on.

@@ -65,10 +65,14 @@ async fn a_body_is_cut_at_its_byte_and_the_next_one_passes() {
 }
 
 #[tokio::test]
-async fn the_work_is_done_whose_answer_is_lost_or_held() {
+async fn the_work_is_done_whose_answer_is_lost_or_held_and_not_that_which_is_severed() {
     let (fake, proxy) = behind_a_proxy().await.unwrap();
     let visitor = Visitor::new(proxy.site()).await.unwrap();
     let demo = visitor.tenant("openstack").await.unwrap();
+    proxy.meet(Method::POST, "/v2/images", 1, Trouble::Sever);
+    demo.new_image(json!({})).await.unwrap_err();
+    assert_eq!(fake.ids().len(), 0, "it got there");
+
     proxy.meet(Method::POST, "/v2/images", 1, Trouble::LoseAnswer);
     demo.new_image(json!({})).await.unwrap_err();
     assert_eq!(fake.ids().len(), 1);
@@ -153,6 +157,15 @@ async fn a_source_that_breaks_gives_the_rest_to_who_asks_for_it() {
     assert_eq!(rest.status, StatusCode::PARTIAL_CONTENT);
     assert_eq!(rest.body, disk[200_000..]);
     assert_eq!(source.visits()[1].from, Some(200_000));
+}
+
+#[tokio::test]
+async fn a_file_is_another_one_to_those_who_are_to_get_another_one() {
+    let source = Source::start().await.unwrap();
+    source.put("/disk", Article::of("good").otherwise_to("Python", Article::of("bad")));
+    let read_as = async |agent| read(&source, &[("User-Agent", agent)]).await.unwrap().body;
+    assert_eq!(read_as("Python-urllib/3").await, &b"bad"[..]);
+    assert_eq!(read_as("stackwright").await, &b"good"[..]);
 }
 
 #[tokio::test]

@@ -26,11 +26,25 @@ pub fn tag(version: &str) -> String {
 impl Stage<'_> {
     /// Publishes a version whose image is the disk at the usual path, in the version v1 of node images whatever its own is.
     pub fn publish(&self, version: &str) -> Result<()> {
-        let url = self.source.url(DISK);
+        self.publish_with(version, &[])
+    }
+
+    /// The same with further lines of what the image is to be.
+    pub fn publish_with(&self, version: &str, options: &[&str]) -> Result<()> {
+        let mut image = format!(
+            "- url: {}\n  createOpts:\n    name: {IMAGE}\n    disk_format: qcow2\n    container_format: bare\n    visibility: private\n",
+            self.source.url(DISK)
+        );
+        for option in options {
+            image.extend(["    ", *option, "\n"]);
+        }
+        self.publish_image(version, &image)
+    }
+
+    /// Publishes a version with this one image, an entry of a list in YAML.
+    pub fn publish_image(&self, version: &str, image: &str) -> Result<()> {
         let images = format!(
-            "apiVersion: openstack.infrastructure.clusterstack.x-k8s.io/v1alpha1\n\
-             openStackNodeImages:\n\
-             - url: {url}\n  createOpts:\n    name: {IMAGE}\n    disk_format: qcow2\n    container_format: bare\n    visibility: private\n"
+            "apiVersion: openstack.infrastructure.clusterstack.x-k8s.io/v1alpha1\nopenStackNodeImages:\n{image}"
         );
         let metadata = format!(
             "apiVersion: metadata.clusterstack.x-k8s.io/v1alpha1\n\

@@ -1,10 +1,15 @@
 //! Images that are built by somebody's script.
 
 use anyhow::{Context, Result, ensure};
-use e2e::kubelet::processes_with;
+use e2e::{eventually, kubelet::processes_with};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::{everywhere, place::SHELL, really};
+use crate::{
+    everywhere,
+    place::{PATIENCE, SHELL, Wish},
+    really,
+};
 
 /// A build by this script.
 pub(crate) fn build(script: &str, more: Value) -> Value {
@@ -15,20 +20,46 @@ pub(crate) fn build(script: &str, more: Value) -> Value {
     json!({ "url": "", "build": build })
 }
 
+/// The command that shows what a build writes, as soon as it is told.
+async fn logs(wish: &Wish<'_>) -> Result<String> {
+    let is_told = |status: &Value| status["execution"]["logs"].is_string();
+    let status = wish.until("a command that shows the log", is_told).await?;
+    Ok(status["execution"]["logs"].as_str().context("a command")?.to_owned())
+}
+
 #[test]
 fn a_script_builds_a_raw_disk() -> Result<()> {
     everywhere(async |place| {
         let wish = place
             .image("built", build("cat /bin/sh > /artifact/image", json!({})), json!({}))
             .await?;
+        let logs = logs(&wish).await?;
+        let jobs = wish.jobs().await?;
+        let named = jobs
+            .iter()
+            .map(|job| format!("kubectl logs -n built job/{} -c build", job.name_any()));
+        ensure!(named.collect::<Vec<_>>() == [logs], "{jobs:?}");
         let status = wish.ready().await?;
         ensure!(status["execution"]["reason"] == "the image is built", "{status:#}");
-        let logs = status["execution"]["logs"].as_str().context("a command")?;
-        ensure!(
-            logs.starts_with("kubectl logs -n built job/") && logs.ends_with("-c build"),
-            "{logs}"
-        );
         ensure!(wish.bytes()?.starts_with(b"\x7fELF"), "the store has something else");
+        wish.delete().await
+    })
+}
+
+/// As a person types it.
+#[test]
+fn the_command_in_the_status_shows_what_the_build_wrote() -> Result<()> {
+    really(async |place| {
+        let script = "echo made by hand; cat /bin/sh > /artifact/image";
+        let wish = place.image("logged", build(script, json!({})), json!({})).await?;
+        let logs = logs(&wish).await?;
+        eventually(PATIENCE, format!("{logs} to show it"), async || {
+            let shown = place.typed(&logs).await?;
+            ensure!(shown.contains("made by hand"), "{shown}");
+            anyhow::Ok(())
+        })
+        .await?;
+        wish.ready().await?;
         wish.delete().await
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use e2e::eventually;
+use e2e::{eventually, planted::Planted};
 use futures::future::try_join_all;
 use http::{Method, StatusCode};
 use k8s_openapi::api::{
@@ -52,7 +52,7 @@ pub(crate) struct Scene<'a> {
     proxy: Proxy,
     pub(crate) source: Source,
     /// What nobody may read anywhere.
-    secret: String,
+    planted: Planted,
 }
 
 impl<'a> Scene<'a> {
@@ -72,14 +72,17 @@ impl<'a> Scene<'a> {
         let Some(Login::ApplicationCredential { secret, .. }) = site.clouds.get("openstack") else {
             anyhow::bail!("a project has an application credential");
         };
-        let (secret, proxy) = (secret.clone(), Proxy::start_at(&site, host).await?);
+        let mut planted = Planted::default();
+        planted.plant(secret);
+        planted.plant(OTHER);
+        let proxy = Proxy::start_at(&site, host).await?;
         let source = Source::start_at(host).await?;
         Ok(Some(Self {
             place,
             site,
             proxy,
             source,
-            secret,
+            planted,
         }))
     }
 
@@ -152,6 +155,7 @@ impl<'a> Scene<'a> {
                 serde_json::to_string(&events.list(&ListParams::default()).await?.items)?,
             ),
             ("the log of the operator", self.place.log()?),
+            ("the metrics of the operator", self.place.metrics().await?),
         ];
         for pod in wish.pods().await? {
             let log = self.place.kubelet.logs(name, &pod.name_any(), "worker").await?;
@@ -159,11 +163,8 @@ impl<'a> Scene<'a> {
             told.push(("the log of the program", log));
         }
         for (where_, text) in told {
-            // As it is, and as it stands in a Secret.
-            let is_told = [self.secret.as_str(), OTHER, "gAAAA"]
-                .iter()
-                .any(|secret| text.contains(secret));
-            ensure!(!is_told, "{where_} tell a secret");
+            let told = self.planted.told_in(&text);
+            ensure!(told.is_none(), "{where_} tell a secret: {told:?}");
         }
         Ok(())
     }

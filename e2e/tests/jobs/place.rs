@@ -16,12 +16,13 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use crds::labels;
 use e2e::{
-    Lab, Operator,
+    Identity, Lab, Operator,
     built::Program,
     definitions, eventually,
     kubelet::{Kind, Kubelet},
     workers,
 };
+use http::Method;
 use k8s_openapi::api::{
     batch::v1::Job,
     core::v1::{ContainerStateTerminated, Namespace, Pod},
@@ -31,12 +32,14 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
+use openstack_lab::client::{self, whole};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
     sync::Mutex as AsyncMutex,
 };
+use url::Url;
 
 use crate::rights;
 
@@ -62,6 +65,8 @@ pub(crate) struct Place {
     pub(crate) store: PathBuf,
     kind: Kind,
     operator: Option<Operator>,
+    /// Where the metrics of the operator are.
+    metrics: Option<Url>,
     folder: TempDir,
 }
 
@@ -106,10 +111,23 @@ impl Place {
             client,
             store,
             operator: None,
+            metrics: None,
             folder,
         };
-        place.operator = Some(place.operate("operator", "", SHARED).await?);
+        let mut operator = place.operate("operator", "", SHARED).await?;
+        place.metrics = Some(Url::parse(&operator.metrics_url().await?)?);
+        place.operator = Some(operator);
         Ok(place)
+    }
+
+    /// What the operator counts, as the page that is scraped.
+    pub(crate) async fn metrics(&self) -> Result<String> {
+        let url = self.metrics.as_ref().context("no operator runs")?;
+        let page = client::Client::new(None)?
+            .send(Method::GET, url, &[], whole(""))
+            .await?;
+        ensure!(page.status.is_success(), "{}: {}", page.status, page.text());
+        Ok(page.text())
     }
 
     /// Starts an operator that looks after one namespace, or after all, and there after what has this value as its label; it has a log of this name.
@@ -138,6 +156,23 @@ impl Place {
         let mut operator = Operator::start_as(&Lab::load()?, &command, &log)?;
         operator.ready().await?;
         Ok(operator)
+    }
+
+    /// What a command of kubectl answers to somebody who may do everything.
+    pub(crate) async fn typed(&self, command: &str) -> Result<String> {
+        let kubeconfig = self.kubelet.control_plane().kubeconfig_for(&Identity::Admin).await?;
+        let mut kubectl = tokio::process::Command::new(&Lab::load()?.controlplane);
+        kubectl.args(command.split(' ')).arg("--kubeconfig").arg(kubeconfig);
+        // It keeps what it discovered there.
+        let answer = kubectl.env("HOME", self.folder.path()).kill_on_drop(true).output();
+        let answer = answer.await.context("failed to start kubectl")?;
+        let words = String::from_utf8_lossy(&answer.stderr);
+        ensure!(
+            answer.status.success(),
+            "{command} ended with {}: {words}",
+            answer.status
+        );
+        Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
     }
 
     /// What the operator has logged.

@@ -202,3 +202,34 @@ fn an_image_comes_from_a_layer_in_a_registry_and_a_tag_that_was_moved_is_told() 
         Ok(())
     })
 }
+
+/// A registry is also a web server, whose files have their digests for names.
+#[test]
+fn an_image_comes_by_https_from_whom_its_own_authority_vouches_for_and_from_nobody_else() -> Result<()> {
+    e2e::journey::journey(async |journey| {
+        let registry = Registry::start(journey.lab(), &journey.folder().join("registry")).await?;
+        journey.apply(registry.secret(PASSWORD)?).await?;
+        let disk = disk()?;
+        push(journey, &registry, &disk)?;
+        let provider = provider_operator(journey).await?;
+        let host = registry.repository("");
+        let url = format!("https://{host}v2/{DISKS}/blobs/sha256:{}", sha256(&disk));
+        let trusted = json!({ "name": "registry" });
+        let vouched = json!({ "url": url, "name": "vouched", "caSecretRef": trusted, "credentialsSecretRef": trusted });
+        let unknown = json!({ "url": url, "name": "unknown", "credentialsSecretRef": trusted });
+        for image in [vouched, unknown] {
+            want(journey, image).await?;
+        }
+        until(journey, "vouched", "ready", |status| status.ready).await?;
+        ensure!(fs::read(images(journey).join("vouched"))? == disk, "it is another file");
+        let is_told = |status: &NodeImageStatus| {
+            let told = find(&status.conditions, ConditionType::Ready).and_then(|ready| ready.message.as_deref());
+            !status.ready && told.is_some_and(|told| told.contains("certificate"))
+        };
+        until(journey, "unknown", "told of the certificate", is_told).await?;
+        provider.kill().await?;
+        let log = fs::read_to_string(journey.folder().join("provider/provider-operator.log"))?;
+        ensure!(!log.contains(PASSWORD), "a password is in the log");
+        Ok(())
+    })
+}

@@ -95,6 +95,12 @@ pub(super) fn images_that_the_cloud_was_taking_when_it_was_killed_are_there_in_t
                 status.image.map(|image| image.id).context("an id")
             });
             ids.push(id.await?);
+            let failure = stage.status(name).await?.last_failure;
+            // It took them on, and never said that nothing comes of them.
+            let is_told = failure
+                .as_ref()
+                .is_some_and(|failure| failure.reason == "ImportFailed" && failure.message.contains("in time"));
+            ensure!(is_told || name == "sent", "{name}: {failure:?}");
         }
         for id in &ids {
             let image = stage.cloud.image(id).await?;
@@ -130,5 +136,42 @@ pub(super) fn a_cloud_that_takes_no_more_of_an_image_is_told_of_and_not_waited_f
         let image = stage.cloud.image(&id).await?;
         ensure!(image["os_hash_value"] == sha512(&disk).as_str(), "{image}");
         Ok(vec![id])
+    })
+}
+
+pub(super) fn what_lies_on_a_stage_and_nobody_takes_off_is_given_up_and_the_image_sent() -> Result<()> {
+    on_stage(async |stage| {
+        let disk = small(1);
+        let digest = sha256(&disk);
+        stage.source.put(DISK, Article::of(disk.clone()));
+        // Nobody knows what became of a request without an answer, and what was begun by another one may go on.
+        let cases = [
+            ("sent-lost", Method::PUT, "/stage", Trouble::LoseAnswer),
+            ("mark-lost", Method::PATCH, "", Trouble::LoseAnswer),
+            ("import-cut", Method::POST, "/import", Trouble::CutRequest(5)),
+        ];
+        for (number, (name, method, part, trouble)) in cases.iter().enumerate() {
+            let id = format!("57a6ed00-0000-4000-8000-{number:012}");
+            let part = format!("/images/{id}{part}");
+            stage.proxy.meet(method.clone(), &part, 1, trouble.clone());
+            let image = json!({ "digest": digest, "createOpts": { "id": id } });
+            let changes = json!({ "image": image, "transfer": { "via": "Staged" } });
+            stage.want(name, DISK, changes).await?;
+        }
+        stage.operate().await?;
+        let mut ids = Vec::new();
+        for (name, ..) in &cases {
+            let status = stage.ready(name).await?;
+            let failure = status.last_failure.with_context(|| format!("{name} tells nothing"))?;
+            let is_told = failure.reason == "ImportFailed" && failure.message.contains("in time");
+            ensure!(is_told && failure.attempt == Some(1), "{name}: {failure:?}");
+            ensure!(status.attempt == Some(2), "{name} took {:?} attempts", status.attempt);
+            let id = status.image.context("an image")?.id;
+            let image = stage.cloud.image(&id).await?;
+            ensure!(image["os_hash_value"] == sha512(&disk).as_str(), "{name}: {image}");
+            ids.push(id);
+        }
+        ensure!(stage.proxy.met() == cases.len(), "{:?}", stage.proxy.passed());
+        Ok(ids)
     })
 }

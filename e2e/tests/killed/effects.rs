@@ -3,8 +3,8 @@
 //! expected ones, none was made twice, and none was called ready that was not verified.
 //!
 //! The effects are counted by a journey without a crash. Each journey has a namespace, a project, two proxies and an operator of its own. Of the writes one in
-//! three is tried, and on the way of an import nobody is killed before a change, where the cloud is as it was left after the one before; with
-//! `STACKWRIGHT_POSITIONS=all` in the environment, every position is.
+//! three is tried, and on the way of an import nobody is killed before a change, where the cloud is as it was left after the one before; of a way that begins
+//! like another one, only what that has not is tried. With `STACKWRIGHT_POSITIONS=all` in the environment, every position is.
 
 mod course;
 
@@ -12,6 +12,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     future::pending,
+    ops::RangeInclusive,
     time::{Duration, Instant},
 };
 
@@ -85,6 +86,8 @@ struct Survey {
     /// How many writes to the API server there were.
     writes: usize,
     changes: Vec<proxy::Passed>,
+    /// How many writes and changes had been made when the image was there for the first time.
+    made: (usize, usize),
     stations: BTreeMap<Station, World>,
 }
 
@@ -102,17 +105,20 @@ async fn undisturbed(stage: &Stage<'_>, course: Course) -> Result<Survey> {
     let api = FaultProxy::start(stage.journey.control_plane()).await?;
     let options = stage.options(&["--leader-elect=false"]).await?.by_way_of(&api).await?;
     let mut operator = options.start(stage.journey.lab())?;
-    let mut stations = BTreeMap::new();
+    let (mut stations, mut made) = (BTreeMap::new(), (0, 0));
     course
         .travel(stage, async |station| {
             course.arrived(stage, station).await?;
             quiet(&api).await?;
+            if station == Station::Ready {
+                made = (api.writes().len(), stage.proxy.changes().len());
+            }
             stations.insert(station, course::world(stage).await?);
             Ok(())
         })
         .await?;
     operator.check()?;
-    course::judge(stage)?;
+    course.judge(stage)?;
     let (writes, changes) = (api.writes().len(), stage.proxy.changes());
     eprintln!(
         "the journey {course:?} has {writes} writes and {} changes",
@@ -122,6 +128,7 @@ async fn undisturbed(stage: &Stage<'_>, course: Course) -> Result<Survey> {
         course,
         writes,
         changes,
+        made,
         stations,
     })
 }
@@ -143,10 +150,10 @@ fn at_every_change(survey: &Survey, points: &[proxy::Point]) -> Vec<Blow> {
 }
 
 /// Before or after some of the writes to the API server; where every position is asked for, both at each.
-fn at_writes(survey: &Survey) -> Result<Vec<Blow>> {
+fn at_writes(all: RangeInclusive<usize>) -> Result<Vec<Blow>> {
     const POINTS: [Point; 2] = [Point::BeforeForwarding, Point::AfterCommit];
     let every = every_position()?;
-    let some = positions(1..=survey.writes, 0)?
+    let some = positions(all, 0)?
         .into_iter()
         .flat_map(|n| POINTS.map(|point| (n, point)))
         .filter(|(n, point)| every || *point == POINTS[n % POINTS.len()]);
@@ -160,7 +167,7 @@ fn a_kill_at_any_change_in_the_cloud_or_at_a_write_leads_to_the_same_end() -> Re
     };
     ensure!(survey.changes.len() >= 4, "{:?}", survey.changes);
     ensure!(survey.writes >= 12, "there are {} writes", survey.writes);
-    let blows = [at_every_change(&survey, &BOTH), at_writes(&survey)?].concat();
+    let blows = [at_every_change(&survey, &BOTH), at_writes(1..=survey.writes)?].concat();
     suffer(&survey, blows, BUSY_LANES)
 }
 
@@ -179,6 +186,54 @@ fn at_changes_of(course: Course) -> Result<()> {
     ensure!(survey.changes.len() >= 5, "{:?}", survey.changes);
     let points = if every_position()? { &BOTH[..] } else { &BOTH[1..] };
     suffer(&survey, at_every_change(&survey, points), WAITING_LANES)
+}
+
+/// Before and after each change that brings no bytes, and after the others, which are those of every image.
+fn at_changes_of_an_image_that_is_there(survey: &Survey) -> Vec<Blow> {
+    let changes = (1..).zip(&survey.changes).skip(survey.made.1);
+    let blows = changes.flat_map(|(n, change)| {
+        let is_new = [Method::PATCH, Method::DELETE].contains(&change.method);
+        let points = if is_new { &BOTH[..] } else { &BOTH[1..] };
+        points.iter().map(move |point| Blow::Change(n, *point))
+    });
+    blows.collect()
+}
+
+#[test]
+fn a_kill_at_any_change_of_an_image_that_is_wanted_otherwise_leads_to_the_same_end() -> Result<()> {
+    let Some(survey) = survey(Course::Changed)? else {
+        return Ok(());
+    };
+    let (writes, changes) = survey.made;
+    let of = |method: &Method| {
+        let changes = survey.changes.iter().skip(changes);
+        changes.filter(|change| change.method == *method).count()
+    };
+    // The option, the mark of the new image and that of the one that stays; the old image.
+    ensure!(
+        of(&Method::PATCH) >= 3 && of(&Method::DELETE) == 1,
+        "{:?}",
+        survey.changes
+    );
+    let at_changes = if every_position()? {
+        at_every_change(&survey, &BOTH)
+    } else {
+        at_changes_of_an_image_that_is_there(&survey)
+    };
+    let blows = [at_changes, at_writes(writes + 1..=survey.writes)?].concat();
+    suffer(&survey, blows, BUSY_LANES)
+}
+
+#[test]
+fn a_kill_at_the_end_of_an_earlier_attempt_leads_to_the_same_end() -> Result<()> {
+    let Some(survey) = survey(Course::Refused)? else {
+        return Ok(());
+    };
+    let changes = (1..).zip(&survey.changes).take(survey.made.1);
+    let mut ends = changes.filter(|(_, change)| change.method == Method::DELETE);
+    let (n, _) = ends.next().context("no earlier attempt was taken away")?;
+    let blows = BOTH.map(|point| Blow::Change(n, point));
+    suffer(&survey, blows.into(), BUSY_LANES)
 }
 
 /// What became of one journey.
@@ -266,7 +321,7 @@ async fn disturbed(stage: &Stage<'_>, survey: &Survey, blow: Blow, struck: &mut 
     });
     let judged = async {
         travelling.await?;
-        course::judge(stage)
+        survey.course.judge(stage)
     };
     tokio::select! {
         outcome = judged => outcome,

@@ -1,20 +1,23 @@
-//! Two processes, of which the first is stopped by SIGSTOP until its Lease is another's, with requests of its under way in the cloud.
+//! Two processes, of which the first loses its Lease with requests of its under way in the cloud: while it is stopped by SIGSTOP, and while it works.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use crds::providers::openstack::OpenStackNodeImageRelease;
 use e2e::{
-    Ended, Operator, eventually,
+    Ended, FaultProxy, Operator, Weather, eventually,
     journey::SOON,
+    provider_operator::ProviderOptions,
     stage::{DISK, Stage, on_stage, small},
+    world::quiet,
 };
 use http::{Method, StatusCode};
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
+use jiff::Timestamp;
+use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
+use kube::{Api, api::PostParams};
 use openstack_lab::{
     proxy::{Passed, Trouble},
-    source::Article,
+    source::{Article, sha512},
 };
 use serde_json::{Value, json};
 
@@ -24,15 +27,22 @@ const LEASE: &str = "--lease-duration=8s";
 const NAME: &str = "openstack.provider.clusterstack.x-k8s.io";
 /// An image that does not move is given up after a minute.
 const GIVEN_UP: Duration = Duration::from_mins(10);
+/// Somebody else who may hold it.
+const STRANGER: &str = "somebody_1_else";
 /// Where the source has the image that is half sent.
 const HALF: &str = "/half.qcow2";
 
-/// Starts an operator that stands for election, with a folder of its own.
-async fn candidate(stage: &Stage<'_>, name: &str) -> Result<Operator> {
+/// How an operator is started that stands for election, with a folder of its own.
+async fn candidacy(stage: &Stage<'_>, name: &str) -> Result<ProviderOptions> {
     let namespace = format!("--leader-elect-namespace={}", stage.journey.namespace);
     let mut options = stage.options(&["--leader-elect=true", LEASE, &namespace]).await?;
     options.folder = stage.journey.folder().join(name);
-    options.start(stage.journey.lab())
+    Ok(options)
+}
+
+/// Starts it.
+async fn candidate(stage: &Stage<'_>, name: &str) -> Result<Operator> {
+    candidacy(stage, name).await?.start(stage.journey.lab())
 }
 
 /// Waits until the Lease names this operator's process.
@@ -143,7 +153,7 @@ pub(super) fn what_a_process_had_under_way_in_the_cloud_when_it_was_stopped_past
             first.ended(SOON).await? == Ended::Status(1),
             "it ends by a Lease that it does not have"
         );
-        once(stage, &half).await?;
+        once_but(stage, &half).await?;
         ensure!(before == images(stage, &ids).await?, "{before:?} are others now");
         for name in ["whole", "new", "deleted", "half"] {
             stage.looked_again(name, "after the first woke").await?;
@@ -182,8 +192,8 @@ async fn refused(stage: &Stage<'_>) -> Result<()> {
     .await
 }
 
-/// Each image was made of bytes once, and the half that was given up never became an image.
-async fn once(stage: &Stage<'_>, half: &str) -> Result<()> {
+/// Each image was made of bytes once; the answer is where.
+fn once(stage: &Stage<'_>) -> Result<Vec<String>> {
     let sent: Vec<String> = stage
         .proxy
         .changes()
@@ -195,6 +205,12 @@ async fn once(stage: &Stage<'_>, half: &str) -> Result<()> {
     targets.sort();
     targets.dedup();
     ensure!(targets.len() == sent.len(), "an image was sent twice: {sent:?}");
+    Ok(sent)
+}
+
+/// The same, and the half that was given up never became an image.
+async fn once_but(stage: &Stage<'_>, half: &str) -> Result<()> {
+    let sent = once(stage)?;
     ensure!(
         !sent.iter().any(|target| target.contains(half)),
         "{half} was given up: {sent:?}"
@@ -202,4 +218,77 @@ async fn once(stage: &Stage<'_>, half: &str) -> Result<()> {
     let image = stage.cloud.image(half).await?;
     ensure!(image["status"] == StatusCode::NOT_FOUND.as_u16(), "{image}");
     Ok(())
+}
+
+/// Gives the Lease to somebody who holds it for as long as it lasts, and does nothing with it.
+async fn give_away(stage: &Stage<'_>) -> Result<()> {
+    let leases: Api<Lease> = stage.journey.api();
+    eventually(SOON, "the Lease to be another's", async || {
+        let mut lease = leases.get(NAME).await?;
+        let spec = lease.spec.get_or_insert_default();
+        spec.holder_identity = Some(STRANGER.to_owned());
+        spec.renew_time = Some(MicroTime(Timestamp::now()));
+        // Refused when it was renewed meanwhile, and then read again.
+        leases
+            .replace(NAME, &PostParams::default(), &lease)
+            .await
+            .map(drop)
+            .map_err(anyhow::Error::from)
+    })
+    .await
+}
+
+/// A process that runs on loses its Lease while it sends an image, whose source stands still; `words` are what it ends with.
+fn taken_from_the_living(lose: impl AsyncFnOnce(&Stage<'_>, &FaultProxy) -> Result<()>, words: &str) -> Result<()> {
+    on_stage(async |stage| {
+        let api = FaultProxy::start(stage.journey.control_plane()).await?;
+        let disk = small(1);
+        let article = Article::of(disk.clone()).held_at(disk.len() / 2);
+        stage.source.put(HALF, article);
+        let options = candidacy(stage, "first").await?.by_way_of(&api).await?;
+        let mut first = options.start(stage.journey.lab())?;
+        leads(stage, &first).await?;
+        stage.want("half", HALF, json!({})).await?;
+        let half = named(stage, "half", "saving").await?;
+        quiet(&api).await?;
+        let (writes, changes) = (api.writes().len(), stage.proxy.changes().len());
+
+        lose(stage, &api).await?;
+        ensure!(first.ended(SOON).await? == Ended::Status(1), "it works without a Lease");
+        let log = fs::read_to_string(first.log())?;
+        ensure!(log.contains(words), "it does not say why it ended: {log}");
+        // The body was cut off, and the record was left to the next one.
+        stage.cloud.becomes(&half, "queued").await?;
+        let late = (api.writes().split_off(writes), stage.proxy.changes().split_off(changes));
+        ensure!(late.0.is_empty() && late.1.is_empty(), "{late:?} came late");
+
+        let mut second = candidate(stage, "second").await?;
+        leads(stage, &second).await?;
+        stage.source.let_go();
+        ensure!(ready_by(stage, "half", 1).await? == half, "it is another record");
+        let image = stage.cloud.image(&half).await?;
+        ensure!(image["os_hash_value"] == sha512(&disk).as_str(), "{image}");
+        once(stage)?;
+        let [made, deleted] = [Method::POST, Method::DELETE].map(|method| stage.proxy.count(&method, "/v2/images"));
+        ensure!((made, deleted) == (1, 0), "{made} records, {deleted} deletions");
+        second.check()?;
+        Ok(vec![half])
+    })
+}
+
+#[test]
+fn a_process_whose_lease_becomes_another_s_ends_its_upload_and_itself_and_the_next_one_completes_the_image()
+-> Result<()> {
+    let lose = async |stage: &Stage<'_>, _: &FaultProxy| give_away(stage).await;
+    taken_from_the_living(lose, &format!("is held by {STRANGER}"))
+}
+
+#[test]
+fn a_process_that_cannot_renew_its_lease_ends_its_upload_and_itself_and_the_next_one_completes_the_image() -> Result<()>
+{
+    let lose = async |_: &Stage<'_>, api: &FaultProxy| {
+        api.set_weather(Weather::Hang);
+        Ok(())
+    };
+    taken_from_the_living(lose, "was not renewed")
 }

@@ -4,6 +4,8 @@
 
 mod cloud;
 mod effects;
+mod filestore;
 mod lease;
+mod orphans;
 mod patience;
 mod told_to_end;

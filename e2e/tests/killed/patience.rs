@@ -9,7 +9,7 @@ use super::{cloud, effects, lease};
 /// Its name, and what makes it.
 type Statement = (&'static str, fn() -> Result<()>);
 
-const STATEMENTS: [Statement; 5] = [
+const STATEMENTS: [Statement; 6] = [
     (
         "a_kill_at_any_change_on_the_way_of_an_image_that_the_cloud_fetches_leads_to_the_same_end",
         effects::a_kill_at_any_change_on_the_way_of_an_image_that_the_cloud_fetches_leads_to_the_same_end,
@@ -29,6 +29,10 @@ const STATEMENTS: [Statement; 5] = [
     (
         "a_cloud_that_takes_no_more_of_an_image_is_told_of_and_not_waited_for",
         cloud::a_cloud_that_takes_no_more_of_an_image_is_told_of_and_not_waited_for,
+    ),
+    (
+        "what_lies_on_a_stage_and_nobody_takes_off_is_given_up_and_the_image_sent",
+        cloud::what_lies_on_a_stage_and_nobody_takes_off_is_given_up_and_the_image_sent,
     ),
 ];
 

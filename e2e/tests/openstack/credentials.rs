@@ -8,7 +8,7 @@ use e2e::{
     eventually,
     journey::SOON,
     provider_operator::identity,
-    stage::{DISK, SECRET, Stage, message_of, on_a_stage_for, on_a_stage_of, on_stage, small},
+    stage::{DISK, SECRET, Stage, message_of, on_a_stage_for, on_a_stage_of_its_own, on_stage, small},
 };
 use http::Method;
 use openstack_lab::{
@@ -176,7 +176,7 @@ fn below_a_prefix_each_rule_of_the_page_begins_with_it_and_what_the_cloud_does_n
         methods: &["glance-direct"],
         ..RealOptions::default()
     };
-    on_a_stage_of(&options, &below(PREFIX, &rules)?, async |stage, real| {
+    on_a_stage_of_its_own(&options, Some(&below(PREFIX, &rules)?), async |stage, real| {
         // As they stand there they are for a cloud without one.
         let site = real.project_for("without-a-prefix", Some(&rules)).await?;
         let login = site.clouds.get("openstack").context("a login")?.clone();

@@ -96,25 +96,6 @@ fn early_401() -> Result<()> {
     })
 }
 
-#[test]
-fn early_413() -> Result<()> {
-    on_stage(async |stage| {
-        let words = "Request exceeds resource quota: [Resource image_size_total is over limit of 8 due to current usage 7 and delta 3]";
-        stage.proxy.meet(
-            Method::PUT,
-            "/file",
-            usize::MAX,
-            early(StatusCode::PAYLOAD_TOO_LARGE, words),
-        );
-        stage.want_disk("ubuntu", &large()).await?;
-        stage.operate().await?;
-        stage.not_ready("ubuntu", "QuotaExceeded").await?;
-        stage.proxy.relent();
-        stage.look_again("ubuntu", "there is room").await?;
-        Ok(vec![stage.id("ubuntu").await?])
-    })
-}
-
 /// Whoever asks again waits as long as he was told to.
 async fn waits(stage: &mut Stage<'_>, headers: &[(&str, &str)]) -> Result<String> {
     let busy = Trouble::answer(StatusCode::TOO_MANY_REQUESTS, headers, "not now");

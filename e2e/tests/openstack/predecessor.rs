@@ -3,21 +3,27 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context, Result, ensure};
-use crds::providers::{image_status::NodeImageStatus, openstack::OpenStackNodeImageRelease};
+use crds::providers::{
+    image_status::NodeImageStatus,
+    openstack::{OpenStackClusterStackRelease, OpenStackNodeImageRelease},
+};
 use e2e::{
     eventually,
     journey::SOON,
-    stage::{DISK, Stage, holds, message_of, on_stage, small},
+    provider_operator::identity,
+    stage::{DISK, IMAGE_OBJECT, SECRET, Stage, holds, message_of, on_stage, small, tag},
 };
 use http::{Method, StatusCode};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
 use openstack_lab::{
+    Site,
     proxy::Trouble,
     source::{Article, sha256, sha512},
 };
 use serde_json::json;
+use url::Url;
 
 /// What a balancer says whose service is away.
 fn away() -> Trouble {
@@ -172,40 +178,88 @@ fn p06_a_burst_of_503_at_login_and_list_ends_nothing() -> Result<()> {
 fn p07_the_last_owner_takes_the_image_along() -> Result<()> {
     on_stage(async |stage| {
         stage.source.put(DISK, Article::of(small(1)));
-        let protected = json!({ "image": { "createOpts": { "protected": true } } });
-        stage.want("ubuntu", DISK, protected).await?;
+        for version in ["v1", "v2"] {
+            stage.publish_with(version, &["protected: true"])?;
+            stage.want_release(&tag(version)).await?;
+        }
         stage.operate().await?;
-        let id = stage.id("ubuntu").await?;
+        for version in ["v1", "v2"] {
+            stage.release_is(&tag(version), true).await?;
+        }
+        let id = stage.id(IMAGE_OBJECT).await?;
+        stage.delete_release(&tag("v1")).await?;
+        stage.image_belongs_to(&[tag("v2")]).await?;
+        stage.ready(IMAGE_OBJECT).await?;
+        // Nobody sees that the last one is deleted, and somebody else comes afterwards.
         stage.kill().await?;
-        stage.journey.delete::<OpenStackNodeImageRelease>("ubuntu").await?;
+        stage.journey.delete::<OpenStackClusterStackRelease>(&tag("v2")).await?;
         let image = stage.cloud.image(&id).await?;
         ensure!(image["protected"] == true, "{image}");
         stage.operate().await?;
-        stage.journey.gone::<OpenStackNodeImageRelease>("ubuntu").await?;
+        stage.journey.gone::<OpenStackClusterStackRelease>(&tag("v2")).await?;
+        stage.journey.gone::<OpenStackNodeImageRelease>(IMAGE_OBJECT).await?;
         Ok(Vec::new())
     })
+}
+
+/// How long a deletion is tried.
+const IMPATIENT: &[&str] = &["--force-finalize-after=6s"];
+
+/// Deletes an object whose image stays in the cloud, and returns when the object is gone, which takes as long as it is tried.
+async fn goes_without(stage: &Stage<'_>, name: &str, image: &str) -> Result<()> {
+    const PATIENCE: SignedDuration = SignedDuration::from_secs(6);
+    stage.journey.delete::<OpenStackNodeImageRelease>(name).await?;
+    let object = stage.journey.api::<OpenStackNodeImageRelease>().get(name).await?;
+    let since = object.metadata.deletion_timestamp.context("it is being deleted")?.0;
+    stage.journey.gone::<OpenStackNodeImageRelease>(name).await?;
+    let took = jiff::Timestamp::now().duration_since(since);
+    // The API server writes whole seconds.
+    ensure!(took >= PATIENCE - SignedDuration::from_secs(1), "it took {took}");
+    let image = stage.cloud.image(image).await?;
+    ensure!(image["status"] == "active", "{image}");
+    Ok(())
 }
 
 /// Nothing holds a deletion up there, because nothing is deleted; and here a cloud that refuses does not for ever.
 #[test]
 fn p07_a_cloud_that_refuses_to_delete_holds_nobody_up_for_longer_than_a_flag_says() -> Result<()> {
     on_stage(async |stage| {
-        const PATIENCE: SignedDuration = SignedDuration::from_secs(6);
         stage.want_disk("ubuntu", &small(1)).await?;
-        stage.operate_with(&["--force-finalize-after=6s"]).await?;
+        stage.operate_with(IMPATIENT).await?;
         let id = stage.id("ubuntu").await?;
         stage.proxy.meet(Method::DELETE, "/v2/images/", usize::MAX, away());
-        stage.journey.delete::<OpenStackNodeImageRelease>("ubuntu").await?;
-        let object = stage.journey.api::<OpenStackNodeImageRelease>().get("ubuntu").await?;
-        let since = object.metadata.deletion_timestamp.context("it is being deleted")?.0;
-        stage.journey.gone::<OpenStackNodeImageRelease>("ubuntu").await?;
-        let took = jiff::Timestamp::now().duration_since(since);
-        // The API server writes whole seconds.
-        ensure!(took >= PATIENCE - SignedDuration::from_secs(1), "it took {took}");
+        goes_without(stage, "ubuntu", &id).await?;
         ensure!(stage.proxy.met() > 0, "nobody tried to delete it");
-        let image = stage.cloud.image(&id).await?;
-        ensure!(image["status"] == "active", "{image}");
         Ok(vec![id])
+    })
+}
+
+/// Whoever is not logged in meets a cloud that says nothing at all, and then none where it was.
+#[test]
+fn p07_a_cloud_that_hangs_or_is_not_there_any_more_holds_nobody_up_either() -> Result<()> {
+    on_stage(async |stage| {
+        stage.want_disk("hung", &small(1)).await?;
+        stage.want("left", DISK, json!({})).await?;
+        stage.operate_with(IMPATIENT).await?;
+        let ids = vec![stage.id("hung").await?, stage.id("left").await?];
+        stage.kill().await?;
+        stage
+            .proxy
+            .meet(Method::POST, "/auth/tokens", usize::MAX, Trouble::Hang);
+        stage.operate_with(IMPATIENT).await?;
+        goes_without(stage, "hung", &ids[0]).await?;
+        ensure!(stage.proxy.met() > 0, "nobody tried to log in");
+
+        stage.kill().await?;
+        let nobody = Site {
+            // No program listens there.
+            keystone: Url::parse("http://127.0.0.1:1/v3")?,
+            ..stage.proxy.site().clone()
+        };
+        stage.journey.apply(identity(SECRET, &nobody)).await?;
+        stage.operate_with(IMPATIENT).await?;
+        goes_without(stage, "left", &ids[1]).await?;
+        Ok(ids)
     })
 }
 

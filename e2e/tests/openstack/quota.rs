@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Result, ensure};
-use e2e::stage::{DISK, Stage, message_of, on_a_narrow_stage, small};
+use e2e::stage::{DISK, Left, Stage, message_of, on_a_narrow_stage, small};
 use flate2::{Compression, write::GzEncoder};
 use http::{Method, StatusCode};
 use openstack_lab::{Limits, disk, proxy::Trouble, source::Article};
@@ -63,6 +63,43 @@ fn an_image_that_only_the_upload_shows_to_be_too_large_is_told_of_in_numbers() -
         ensure!(stage.proxy.count(&Method::PUT, "/file") > 0, "it was not tried");
         stage.delete("ubuntu").await?;
         Ok(Vec::new())
+    })
+}
+
+/// Until an image is sent, the cloud cannot say how much room there is; then the connection ends so, and that is asked once more.
+async fn ends_for_want_of_room(stage: &mut Stage<'_>, trouble: Trouble) -> Result<Left> {
+    let unknown = Trouble::answer(StatusCode::NOT_FOUND, &[], "");
+    stage.proxy.meet(Method::GET, "/info/usage", 1, unknown);
+    stage.proxy.meet(Method::PUT, "/file", usize::MAX, trouble);
+    stage.want_disk("ubuntu", &large()).await?;
+    stage.operate().await?;
+    has_no_room(stage, "image_size_total: limit 8, used 0, wanted 16").await?;
+    let tried = stage.proxy.count(&Method::PUT, "/file");
+    ensure!(tried == 1, "it was sent {tried} times");
+
+    stage.proxy.relent();
+    stage.source.put(DISK, Article::of(small(1)));
+    stage.look_again("ubuntu", "there is a smaller one").await?;
+    Ok(vec![stage.id("ubuntu").await?])
+}
+
+/// Whether the answer arrives is up to the network; both is told alike.
+#[test]
+fn early_413() -> Result<()> {
+    on_a_narrow_stage(Limits::TINY, async |stage| {
+        let words = "Request exceeds resource quota: [Resource image_size_total is over limit of 8 due to current usage 0 and delta 16]";
+        let body = json!({ "error": { "message": words } }).to_string();
+        let json = [("content-type", "application/json")];
+        let early = Trouble::answer(StatusCode::PAYLOAD_TOO_LARGE, &json, &body);
+        ends_for_want_of_room(stage, early).await
+    })
+}
+
+/// What is left of an answer that came before the body.
+#[test]
+fn a_connection_that_breaks_where_there_is_no_room_is_told_of_in_numbers() -> Result<()> {
+    on_a_narrow_stage(Limits::TINY, async |stage| {
+        ends_for_want_of_room(stage, Trouble::CutRequest(1 << 20)).await
     })
 }
 

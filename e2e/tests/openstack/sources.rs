@@ -2,7 +2,8 @@
 //! that is not the image is ever shown, and an image that can be had is had in the end.
 
 use anyhow::{Context, Result, ensure};
-use e2e::stage::{Stage, message_of, on_stage, small};
+use e2e::stage::{Stage, message_of, on_a_fake, on_stage, reason_of, small};
+use http::Method;
 use openstack_lab::source::{Article, Visit, sha256, sha512};
 use serde_json::{Value, json};
 
@@ -120,5 +121,36 @@ fn a_source_that_gives_less_or_more_or_something_else_than_it_said_is_not_believ
         ensure!(begun("/shorter") == 1, "{visits:?}");
         ensure!(begun("/changed") == 2 && begun("/longer") >= 2, "{visits:?}");
         Ok(left)
+    })
+}
+
+/// Only the fake converts: what a real one needs for that is another program, and its operator's wish.
+#[test]
+fn what_a_cloud_converts_at_the_users_wish_is_ready_by_what_was_sent_and_says_so() -> Result<()> {
+    on_a_fake(async |stage, fake| {
+        fake.convert_imports();
+        let disk = small(1);
+        stage.source.put("/disk", Article::of(disk.clone()));
+        let staged = json!({ "image": { "digest": sha256(&disk) }, "transfer": { "via": "Staged" } });
+        stage.want("ubuntu", "/disk", staged).await?;
+        stage.operate().await?;
+        let status = stage.ready("ubuntu").await?;
+        ensure!(reason_of(&status).as_deref() == Some("TransferOnly"), "{status:?}");
+        ensure!(
+            message_of(&status).contains("raw of the qcow2 that was sent"),
+            "{status:?}"
+        );
+        let image = status.image.clone().context("an image")?;
+        ensure!(
+            (image.disk_format.as_deref(), image.source_digest.clone()) == (Some("raw"), Some(sha256(&disk))),
+            "{status:?}"
+        );
+        ensure!(
+            image.sha512.as_ref().is_some_and(|digest| *digest != sha512(&disk)),
+            "it was not converted"
+        );
+        let sent = ["/stage", "/file"].map(|place| fake.count(&Method::PUT, place));
+        ensure!(sent == [1, 0], "{sent:?}");
+        Ok(vec![image.id])
     })
 }

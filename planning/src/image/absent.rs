@@ -12,7 +12,7 @@ use super::records;
 use super::seen::{Cloud, ForeignSeen};
 use super::sending::prepared;
 use super::step::{AttemptReason, HaltReason, Intent, Step};
-use super::wait::WaitReason;
+use super::wait::{Awaited, Until, WaitReason};
 use super::wanted::{Algorithm, ImagePolicy};
 
 /// How often an image is looked for that somebody else makes.
@@ -61,7 +61,8 @@ fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
                 Some(id) => format!("no image with the id {id} can be used in this project yet"),
                 None => format!("no image named {} can be used yet", wanted.name),
             };
-            until_seen(WaitReason::ImageNotFound, at, None, at + LOOK_FOR_OTHERS, &message)
+            let until = Until::Told(Awaited::Image);
+            until_seen(WaitReason::ImageNotFound, at, until, at + LOOK_FOR_OTHERS, &message)
         }),
         several => insists.then(|| {
             let message = format!(

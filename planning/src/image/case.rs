@@ -9,7 +9,7 @@ use super::kept::{Kept, Retry};
 use super::op::{Deed, Form, Op};
 use super::seen::{Cloud, Seen, Sight};
 use super::step::{Halt, HaltReason, Step};
-use super::wait::{Since, Wait, WaitReason};
+use super::wait::{Since, Until, Wait, WaitReason};
 use super::wanted::{Now, Wanted};
 
 /// The arguments of one decision.
@@ -38,7 +38,7 @@ impl<'a> Case<'a> {
             } => Err(Step::Await(Wait {
                 reason: reason_of(failure.class),
                 since: Since::Steady(*since),
-                deadline: None,
+                until: Until::Again(Since::Steady(*next)),
                 look: Some(*next),
                 message: failure.message.clone(),
             })),
@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
         Step::Await(Wait {
             reason,
             since: Since::Wall(retry.first_time),
-            deadline: None,
+            until: Until::Again(Since::Wall(retry.until)),
             look: Some(self.steady_of(retry.until)),
             message: retry.message.clone(),
         })
@@ -80,17 +80,11 @@ impl<'a> Case<'a> {
 }
 
 /// Waits for something that only another look shows.
-pub(super) fn until_seen(
-    reason: WaitReason,
-    since: Duration,
-    deadline: Option<Duration>,
-    look: Duration,
-    message: &str,
-) -> Step {
+pub(super) fn until_seen(reason: WaitReason, since: Duration, until: Until, look: Duration, message: &str) -> Step {
     Step::Await(Wait {
         reason,
         since: Since::Steady(since),
-        deadline: deadline.map(Since::Steady),
+        until,
         look: Some(look),
         message: message.to_owned(),
     })

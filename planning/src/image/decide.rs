@@ -10,13 +10,16 @@ use super::op::{DeedName, Form, Op, OpState, StopReason};
 use super::records::{self, cloud_takes};
 use super::retry::settle;
 use super::seen::{Seen, Sight};
+use super::spread::spread;
 use super::step::{HaltReason, Intent, Step};
-use super::wait::{Since, Wait, WaitReason};
+use super::wait::{Awaited, Since, Until, Wait, WaitReason};
 use super::wanted::{Now, Wanted};
 use super::wording::{BUILDING, SECRET_MISSING, SENDING, in_line};
 
-/// How often an image is looked at that is as wanted, in the middle: see [`look_ready`].
+/// How long an image that is as wanted is left alone at least: see [`look_ready`].
 pub const LOOK_READY: Duration = Duration::from_mins(10);
+/// How much longer at most, so that not all are looked at at once.
+const LOOK_SPREAD: Duration = Duration::from_mins(2);
 /// How old a look may be on which something is done.
 pub const LOOK_WAITING: Duration = Duration::from_secs(30);
 /// How long one answer of a cloud may take.
@@ -32,13 +35,9 @@ const JOB_BEGINS: Duration = Duration::from_mins(15);
 /// How often one looks whether a Job that was told to end is gone: it is when its program and its node say so.
 const JOB_ENDS: Duration = Duration::from_secs(5);
 
-/// How long an image that is as wanted is left alone: ten minutes, a tenth more or less by its key, so that not all are looked at at once.
+/// How long an image that is as wanted is left alone: ten minutes, and by its key up to two more.
 pub fn look_ready(key: &str) -> Duration {
-    let mixed = key.bytes().fold(0_u64, |mixed, byte| {
-        mixed.wrapping_mul(31).wrapping_add(u64::from(byte))
-    });
-    let tenth = LOOK_READY.as_secs() / 10;
-    Duration::from_secs(LOOK_READY.as_secs() - tenth + mixed % (2 * tenth + 1))
+    LOOK_READY + spread(key, 0, LOOK_SPREAD)
 }
 
 /// What is done next. Total: every input has an answer, and the same input the same one.
@@ -77,7 +76,8 @@ fn paused(case: &Case<'_>) -> Option<Step> {
     if case.op.is_some_and(is_active) {
         return Some(Step::Stop(StopReason::Paused));
     }
-    Some(waiting(case, WaitReason::Paused, "the work on it is paused"))
+    let message = "the work on it is paused";
+    Some(waiting(case, WaitReason::Paused, Awaited::Edit, message))
 }
 
 /// What is over is noted, and what is about to be is waited for.
@@ -89,14 +89,14 @@ fn ended(case: &Case<'_>) -> Option<Step> {
             Some(Step::Settle(settlement))
         }
         OpState::Stopping { since, .. } => {
-            let (deadline, look) = match op.form {
-                Form::InProcess => (Some(Since::Steady(*since + STOPPING)), None),
-                Form::Job => (None, Some(case.now.steady + JOB_ENDS)),
+            let (until, look) = match op.form {
+                Form::InProcess => (Until::At(Since::Steady(*since + STOPPING)), None),
+                Form::Job => (Until::Told(Awaited::Job), Some(case.now.steady + JOB_ENDS)),
             };
             Some(Step::Await(Wait {
                 reason: WaitReason::Stopping,
                 since: Since::Steady(*since),
-                deadline,
+                until,
                 look,
                 message: "what is under way is told to end".to_owned(),
             }))
@@ -131,8 +131,8 @@ pub(super) fn under_way(case: &Case<'_>) -> Option<Step> {
         OpState::Queued { since, ahead } => Some(Step::Await(Wait {
             reason: WaitReason::Queued,
             since: Since::Steady(since),
-            deadline: None,
             // Whoever runs it wakes the driver.
+            until: Until::Told(Awaited::Turn),
             look: None,
             message: in_line(ahead),
         })),
@@ -167,7 +167,7 @@ fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration, ha
     Step::Await(Wait {
         reason,
         since: Since::Steady(since),
-        deadline: Some(Since::Steady(deadline)),
+        until: Until::At(Since::Steady(deadline)),
         look: None,
         message: held.unwrap_or_else(|| message.to_owned()),
     })
@@ -210,7 +210,7 @@ fn halted(case: &Case<'_>) -> Option<Step> {
 
 fn without_secret(case: &Case<'_>) -> Option<Step> {
     let is_missing = case.wanted.identity.is_none();
-    is_missing.then(|| waiting(case, WaitReason::Secret, SECRET_MISSING))
+    is_missing.then(|| waiting(case, WaitReason::Secret, Awaited::Secret, SECRET_MISSING))
 }
 
 /// Something is tried again later. What could not be cleared away holds up nothing else.
@@ -253,11 +253,11 @@ fn renewed(case: &Case<'_>, step: Step) -> Step {
 }
 
 /// Waits for what only a watch tells of.
-pub(super) fn waiting(case: &Case<'_>, reason: WaitReason, message: &str) -> Step {
+pub(super) fn waiting(case: &Case<'_>, reason: WaitReason, awaited: Awaited, message: &str) -> Step {
     Step::Await(Wait {
         reason,
         since: Since::Steady(case.now.steady),
-        deadline: None,
+        until: Until::Told(awaited),
         look: None,
         message: message.to_owned(),
     })

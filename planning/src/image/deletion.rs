@@ -11,7 +11,7 @@ use super::op::{Deed, DeedName, DiscardReason, StopReason};
 use super::records::{lingers, until_gone};
 use super::seen::{Cloud, RecordSeen, RecordState, Sight};
 use super::step::Step;
-use super::wait::{Since, Wait, WaitReason};
+use super::wait::{Awaited, Since, Until, Wait, WaitReason};
 use super::wanted::{DeletionPolicy, Wanted};
 use super::wording::{MOVED, SECRET_MISSING_FOR_DELETION, UNREADABLE_FOR_DELETION};
 
@@ -28,7 +28,7 @@ pub(super) fn moved(case: &Case<'_>) -> Option<Step> {
         _ if case.wanted.deleting.is_some() && case.wanted.finalizer => Step::Finish {
             left_behind: Vec::new(),
         },
-        _ => waiting(case, WaitReason::Moved, MOVED),
+        _ => waiting(case, WaitReason::Moved, Awaited::Deletion, MOVED),
     })
 }
 
@@ -74,7 +74,7 @@ fn in_cloud(case: &Case<'_>, since: Timestamp) -> Step {
         let wait = Wait {
             reason: WaitReason::Secret,
             since: Since::Wall(since),
-            deadline: Some(Since::Wall(deadline)),
+            until: Until::At(Since::Wall(deadline)),
             look: Some(case.steady_of(deadline)),
             message: without_secret(case.wanted).to_owned(),
         };
@@ -85,7 +85,7 @@ fn in_cloud(case: &Case<'_>, since: Timestamp) -> Step {
         Err(Step::Await(wait)) => {
             let look = wait.look.map(|look| look.min(case.steady_of(deadline)));
             let wait = Wait {
-                deadline: Some(Since::Wall(deadline)),
+                until: Until::At(Since::Wall(deadline)),
                 look,
                 ..wait
             };
@@ -135,7 +135,7 @@ fn cleared(case: &Case<'_>, cloud: &Cloud, at: Duration, deadline: Timestamp, is
                 left_behind: left.iter().map(|record| record.id.clone()).collect(),
             },
             Step::Await(wait) if may_go => Step::Await(Wait {
-                deadline: Some(Since::Wall(deadline)),
+                until: Until::At(Since::Wall(deadline)),
                 look: wait.look.map(|look| look.min(case.steady_of(deadline))),
                 ..wait
             }),

@@ -1,9 +1,9 @@
-//! Whether an image in the cloud is what it should be: compares digests and sizes, and makes none.
+//! Whether an image in the cloud is what it should be: compares formats, digests and sizes, and makes none.
 
 use super::case::Case;
 use super::kept::Kept;
 use super::seen::{ReadBack, RecordSeen, Seen, Sight};
-use super::wanted::{Algorithm, Pinned, Wanted};
+use super::wanted::{Algorithm, Pinned, Via, Wanted};
 
 /// What is known about a whole image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,33 @@ pub fn pinned<'a>(wanted: &'a Wanted, seen: &'a Seen) -> Option<&'a Pinned> {
 /// Compares with what was sealed, else with what is promised, else with what reading it back gave.
 pub fn judge(record: &RecordSeen, wanted: &Wanted, kept: &Kept, seen: &Seen) -> Verdict {
     let promised = pinned(wanted, seen);
+    if converted(record.format.as_deref(), wanted).is_some() {
+        return by_stage(record, wanted, kept, promised);
+    }
     by_seal(record, kept, promised)
         .or_else(|| by_promise(record, wanted, seen, promised))
         .unwrap_or(Verdict::CannotTell)
+}
+
+/// From which format to which the cloud has made something else of an image. It does so only with what it imports, and where its operator had it set up so.
+pub(super) fn converted<'a>(found: Option<&'a str>, wanted: &'a Wanted) -> Option<(&'a str, &'a str)> {
+    let (from, to) = (wanted.format.as_deref()?, found?);
+    (from != to).then_some((from, to))
+}
+
+/// A stage is asked for by whoever wants the cloud to convert. All that can be known then is that the whole file came to it, and that it was the promised one:
+/// no digest is left that what the cloud made of it could be held against. Nobody has asked for that on any other way.
+fn by_stage(record: &RecordSeen, wanted: &Wanted, kept: &Kept, promised: Option<&Pinned>) -> Verdict {
+    let sealed = kept
+        .sealed_of(record.attempt)
+        .filter(|_| wanted.via == Via::Staged && wanted.build.is_none());
+    match sealed {
+        Some(sealed) => {
+            let is_promised = promised.is_none_or(|promised| !promised.contradicts(&sealed.source_digest));
+            verdict(is_promised, &sealed.source_digest)
+        }
+        None => Verdict::Differs,
+    }
 }
 
 fn by_seal(record: &RecordSeen, kept: &Kept, promised: Option<&Pinned>) -> Option<Verdict> {

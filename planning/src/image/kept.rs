@@ -9,7 +9,7 @@ use super::step::HaltReason;
 use super::wanted::{Now, Wanted};
 
 /// Longer than anything waits: a time further in the future was written before the clock was set back, and holds nothing up.
-const LONGEST: SignedDuration = SignedDuration::from_mins(61);
+const LONGEST: SignedDuration = SignedDuration::from_mins(62);
 
 /// What status holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use super::op::{Deed, DiscardReason};
 use super::seen::{Cloud, Drift, RecordSeen, RecordState, Sight};
 use super::sending::{Path, path, send};
 use super::step::{AttemptReason, Intent, Step};
-use super::wait::WaitReason;
+use super::wait::{Awaited, Since, Until, WaitReason};
 use super::wanted::{DeletionPolicy, ImagePolicy, Via};
 use super::wording::{DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, STORING};
 
@@ -174,7 +174,8 @@ fn withdrawn(mine: &[&RecordSeen], at: Duration) -> Option<Step> {
 
 fn until_reactivated(record: &RecordSeen, at: Duration) -> Step {
     let reason = WaitReason::Deactivated;
-    until_seen(reason, record.first_seen, None, at + LOOK_WAITING, DEACTIVATED)
+    let until = Until::Told(Awaited::Admin);
+    until_seen(reason, record.first_seen, until, at + LOOK_WAITING, DEACTIVATED)
 }
 
 /// The user asks for somebody else's image, and ours is not finished.
@@ -205,9 +206,9 @@ pub(super) fn lingers(case: &Case<'_>, record: &RecordSeen) -> bool {
 }
 
 pub(super) fn until_gone(record: &RecordSeen, at: Duration) -> Step {
-    let deadline = Some(record.first_seen + GOING);
+    let until = Until::At(Since::Steady(record.first_seen + GOING));
     let message = "the cloud is deleting an earlier image";
-    until_seen(WaitReason::Going, record.first_seen, deadline, at + LOOK_OFTEN, message)
+    until_seen(WaitReason::Going, record.first_seen, until, at + LOOK_OFTEN, message)
 }
 
 fn current<'a>(case: &Case<'_>, mine: &[&'a RecordSeen]) -> Option<&'a RecordSeen> {
@@ -253,7 +254,8 @@ fn receiving(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
     }
     let (reason, look) = (WaitReason::ForeignTransfer, at + LOOK_OFTEN);
     let message = if sealed.is_some() { STORING } else { FOREIGN_TRANSFER };
-    until_seen(reason, record.moved, Some(deadline), look, message)
+    let until = Until::At(Since::Steady(deadline));
+    until_seen(reason, record.moved, until, look, message)
 }
 
 fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
@@ -276,13 +278,8 @@ fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
     // Small images are there in seconds; of large ones nobody must know at once.
     let age = at.saturating_sub(record.first_seen);
     let look = at + age.clamp(LOOK_OFTEN, LOOK_WAITING);
-    until_seen(
-        WaitReason::Importing,
-        record.first_seen,
-        Some(deadline),
-        look,
-        IMPORTING,
-    )
+    let until = Until::At(Since::Steady(deadline));
+    until_seen(WaitReason::Importing, record.first_seen, until, look, IMPORTING)
 }
 
 fn whole(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> Step {
@@ -300,7 +297,7 @@ fn whole(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> S
             in_process(Deed::Publish { id, attempt, verified })
         }
         Verdict::Matches(_) => Step::Record(Intent::Publishing { id, attempt }),
-        // A cloud that changes what it imports cannot be told from one that spoils it; what is sent to it directly it leaves alone.
+        // A cloud that changes what it imports, and does not say into what, cannot be told from one that spoils it; what is sent to it directly it leaves alone.
         Verdict::Differs if path(case) == Path::Staged || was_fetched(case, record) => {
             next(case, attempt, AttemptReason::ImportFailed)
         }

@@ -1,4 +1,6 @@
 //! What follows from a deed that has ended: when it is tried again, or that it is not.
+//!
+//! A delay is as long as it says here, and up to a quarter longer: by a second where that is less, and by [`SPREAD`] at most.
 
 use std::time::Duration;
 
@@ -7,19 +9,22 @@ use jiff::{SignedDuration, Timestamp};
 use super::failure::{FINAL_EXITS, Failure, FailureClass};
 use super::kept::{Halted, Kept, Retry};
 use super::op::{Deed, DeedName, Done, Op, StopReason};
+use super::spread::spread;
 use super::step::{HaltReason, Settlement};
 use super::wanted::{Now, Wanted};
 
-/// Longest time between two tries of what may come back any moment.
-const LONGEST: Duration = Duration::from_mins(5);
+/// How much longer than it must something waits at most.
+const SPREAD: Duration = Duration::from_mins(1);
+/// Longest time between two tries of what may come back any moment: with the spread, five minutes.
+const LONGEST: Duration = Duration::from_mins(4);
 /// Longest time that a cloud may ask us to wait.
 const LONGEST_ASKED: Duration = Duration::from_hours(1);
 /// The cloud does too much at once: an upload takes minutes, so seconds would be in vain.
 const BUSY: Duration = Duration::from_secs(30);
-/// Somebody must delete something or ask for more, which takes people minutes at least.
-const QUOTA: Duration = Duration::from_mins(5);
-/// A cloud may be late to know of new credentials; another version of the Secret ends the wait at once.
-const CREDENTIALS: Duration = Duration::from_mins(5);
+/// Somebody must delete something or ask for more, which takes people minutes at least. With the spread, five.
+const QUOTA: Duration = Duration::from_mins(4);
+/// A cloud may be late to know of new credentials; another version of the Secret ends the wait at once. With the spread, five minutes.
+const CREDENTIALS: Duration = Duration::from_mins(4);
 /// Somebody must give us a role.
 const PERMISSION: Duration = Duration::from_mins(30);
 /// Machines live for days.
@@ -185,13 +190,14 @@ fn same<'a>(deed: DeedName, class: FailureClass, wanted: &Wanted, kept: &'a Kept
 
 fn again(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: Now, delay: Duration) -> Retry {
     let before = same(deed, failure.class, wanted, kept, now);
+    let count = count(deed, failure.class, wanted, kept, now);
     Retry {
         deed,
         class: failure.class,
         message: failure.told(),
-        count: count(deed, failure.class, wanted, kept, now),
+        count,
         first_time: before.map_or(now.wall, |before| before.first_time.min(now.wall)),
-        until: later(now.wall, delay),
+        until: later(now.wall, whole_seconds(apart(delay, &wanted.key, count))),
         identity: wanted.identity.clone(),
         request: wanted.request.clone(),
         generation: wanted.generation,
@@ -211,13 +217,29 @@ pub(super) fn is_over(done: DeedName, failed: DeedName) -> bool {
     tidies(done) == tidies(failed) && (tidies(done) || failed <= done)
 }
 
-/// How long after so many failed looks in a row the next one is.
-pub fn look_again(failure: &Failure, count: u32) -> Duration {
-    match failure.class {
+/// How long after so many failed looks in a row the next one is. Those of one cloud fail together when it does, and by their keys do not come back together.
+pub fn look_again(failure: &Failure, key: &str, count: u32) -> Duration {
+    let delay = match failure.class {
         FailureClass::Credentials => CREDENTIALS,
         FailureClass::Permission | FailureClass::Invalid | FailureClass::Unsupported => PERMISSION,
         _ => patience(failure, count),
+    };
+    apart(delay, key, count)
+}
+
+/// Never sooner: what a cloud asks for it gets. What is done at once stays so.
+fn apart(delay: Duration, key: &str, count: u32) -> Duration {
+    let most = (delay / 4).clamp(Duration::from_secs(1), SPREAD);
+    if delay.is_zero() {
+        delay
+    } else {
+        delay + spread(key, count, most)
     }
+}
+
+/// As status keeps it.
+fn whole_seconds(delay: Duration) -> Duration {
+    Duration::from_secs((delay + Duration::from_millis(500)).as_secs())
 }
 
 /// As the cloud says, else 1, 2, 4, … seconds.

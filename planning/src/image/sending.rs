@@ -5,11 +5,13 @@ use std::time::Duration;
 use super::case::{Case, hold, in_process};
 use super::execution::executed_as;
 use super::judge::pinned;
+use super::kept::Kept;
 use super::op::{Deed, Form};
-use super::seen::{RecordSeen, Sight, Source};
+use super::seen::{RecordSeen, Seen, Sight, Source};
 use super::step::{Halt, HaltReason, Step};
-use super::wait::{Since, Wait, WaitReason};
-use super::wanted::Via;
+use super::wait::{Since, Until, Wait, WaitReason};
+use super::wanted::{Via, Wanted};
+use super::wording::NO_DIGEST;
 
 /// How long what a source said is believed: longer than it takes to make a record, shorter than a release is edited.
 pub const PROBE_HOLDS: Duration = Duration::from_mins(10);
@@ -32,21 +34,40 @@ pub(super) enum Path {
 
 /// The way that is asked for, where it can be gone and its end be verified; else they are sent.
 pub(super) fn path(case: &Case<'_>) -> Path {
-    let abilities = case.seen.abilities.clone().unwrap_or_default();
-    let wanted = case.wanted;
+    chosen(case.wanted, case.kept, case.seen).0
+}
+
+/// The same, and where it is not the one that is asked for, why.
+pub(super) fn chosen(wanted: &Wanted, kept: &Kept, seen: &Seen) -> (Path, Option<&'static str>) {
+    let abilities = seen.abilities.clone().unwrap_or_default();
+    let has_failed = kept.imports_failed >= IMPORTS_AT_MOST;
     match wanted.via {
-        // Without a digest nobody could tell what the cloud has fetched.
-        Via::ServerSide
-            if abilities.server_side
-                && wanted.fetchable
-                && !wanted.compressed
-                && pinned(wanted, case.seen).is_some()
-                && case.kept.imports_failed < IMPORTS_AT_MOST =>
-        {
-            Path::Import
-        }
-        Via::Staged if abilities.staged && case.kept.imports_failed == 0 => Path::Staged,
-        Via::Auto | Via::Upload | Via::ServerSide | Via::Staged => Path::Upload,
+        Via::Auto | Via::Upload => (Path::Upload, None),
+        Via::ServerSide => unless(
+            Path::Import,
+            &[
+                (!abilities.server_side, "this cloud fetches nothing itself"),
+                (!wanted.fetchable, "the cloud cannot read it where it lies"),
+                (wanted.compressed, "it is packed, and the cloud unpacks nothing"),
+                // Nobody could tell what the cloud has fetched.
+                (pinned(wanted, seen).is_none(), NO_DIGEST),
+                (has_failed, "the cloud could not fetch it"),
+            ],
+        ),
+        Via::Staged => unless(
+            Path::Staged,
+            &[
+                (!abilities.staged, "this cloud has no stage"),
+                (has_failed, "the cloud made no image of what was staged"),
+            ],
+        ),
+    }
+}
+
+fn unless(path: Path, obstacles: &[(bool, &'static str)]) -> (Path, Option<&'static str>) {
+    match obstacles.iter().find(|(is_so, _)| *is_so) {
+        Some((_, why)) => (Path::Upload, Some(why)),
+        None => (path, None),
     }
 }
 
@@ -80,7 +101,7 @@ fn source<'a>(case: &Case<'a>) -> Result<&'a Source, Step> {
         } if now < *next => Err(Step::Await(Wait {
             reason: WaitReason::Source,
             since: Since::Steady(*since),
-            deadline: None,
+            until: Until::Again(Since::Steady(*next)),
             look: Some(*next),
             message: failure.message.clone(),
         })),

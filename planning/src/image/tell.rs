@@ -26,7 +26,7 @@ use super::kept::Kept;
 use super::op::{Deed, DeedName, Form, Op, OpState};
 use super::seen::Seen;
 use super::step::{Settlement, Step};
-use super::wait::Since;
+use super::wait::{Since, Until};
 use super::wanted::{Now, Wanted};
 use super::wording::executed;
 use crate::next::Next;
@@ -230,12 +230,13 @@ fn next(step: &Step, now: Now) -> Next {
         Step::Finish { .. } => Next::Await,
         Step::Await(wait) => {
             let look = wait.look.map_or(Next::Await, |look| at(look, now));
-            let deadline = match wait.deadline {
-                None => Next::Await,
-                Some(Since::Steady(deadline)) => at(deadline.saturating_add(AFTER_THE_DEADLINE), now),
-                Some(Since::Wall(deadline)) => Next::At(deadline.max(now.wall)),
+            let end = match wait.until {
+                Until::Told(_) => Next::Await,
+                Until::At(Since::Steady(deadline)) => at(deadline.saturating_add(AFTER_THE_DEADLINE), now),
+                Until::Again(Since::Steady(time)) => at(time, now),
+                Until::At(Since::Wall(time)) | Until::Again(Since::Wall(time)) => Next::At(time.max(now.wall)),
             };
-            look.sooner(deadline)
+            look.sooner(end)
         }
         Step::Rest { look } => at(*look, now),
         Step::Hold(halt) => halt.look.map_or(Next::Await, |look| at(look, now)),

@@ -1,4 +1,4 @@
-//! What is waited for, since when and until when. Decides nothing.
+//! What is waited for, since when, and until when or for whom. Decides nothing.
 
 use std::time::Duration;
 
@@ -12,12 +12,52 @@ pub struct Wait {
     pub reason: WaitReason,
     /// Since when.
     pub since: Since,
-    /// When it is over without having come; something else is decided then.
-    pub deadline: Option<Since>,
+    /// How it ends if that does not come.
+    pub until: Until,
     /// The steady time of the next look, unless something wakes the driver before.
     pub look: Option<Duration>,
     /// What is waited for, in words, without a time that moves.
     pub message: String,
+}
+
+/// How a wait ends of which nothing comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Until {
+    /// It is given up at this moment, and something else is decided.
+    At(Since),
+    /// The same is tried again at this moment.
+    Again(Since),
+    /// Not by itself: nobody can say how long this may take.
+    Told(Awaited),
+}
+
+/// What alone ends a wait that has no deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Awaited {
+    /// An edit of the object.
+    Edit,
+    /// The deletion of the object.
+    Deletion,
+    /// A Secret of the name.
+    Secret,
+    /// That another deed ends.
+    Turn,
+    /// That the processes of a Job are gone, which its node says.
+    Job,
+    /// An image that somebody else makes.
+    Image,
+    /// What only an admin of the cloud may do.
+    Admin,
+}
+
+impl Awaited {
+    /// Whether somebody says so when it comes: a watch, or whoever runs deeds. The others are looked for.
+    pub const fn is_told(self) -> bool {
+        match self {
+            Self::Edit | Self::Deletion | Self::Secret | Self::Turn => true,
+            Self::Job | Self::Image | Self::Admin => false,
+        }
+    }
 }
 
 /// A moment on one of the two clocks.

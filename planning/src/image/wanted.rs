@@ -54,6 +54,9 @@ pub struct Wanted {
     pub digest: Option<Pinned>,
     /// Whether the bytes at the source are not those that are sent.
     pub compressed: bool,
+    /// The format that the bytes are said to have, in the cloud's word; `None` where nobody says it.
+    #[serde(default)]
+    pub format: Option<String>,
     /// Where transfers run.
     pub execution: Execution,
     /// What is wrong with the spec, in words.

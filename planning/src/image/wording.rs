@@ -24,6 +24,8 @@ pub(super) const FOREIGN_TRANSFER: &str = "another process sends the image, or t
 pub(super) const STORING: &str = "all bytes were sent, and the cloud stores them";
 /// Where bytes of ours move.
 pub(super) const SENDING: &str = "the image is sent";
+/// Why a cloud is not told to fetch an image.
+pub(super) const NO_DIGEST: &str = "no digest says what the cloud should have fetched";
 /// Where the cloud moves them.
 pub(super) const IMPORTING: &str = "the cloud fetches the image";
 /// What somebody does where the cloud does not fetch what it should, or does not take it off its stage.

@@ -32,14 +32,14 @@ fn config() -> Config {
 const LONG: Duration = Duration::from_hours(3);
 /// As long as nothing should be written at rest.
 const DAY: Duration = Duration::from_hours(24);
-/// Looks in a day, one in nine minutes.
-const LOOKS: u32 = 24 * 60 / 9 + 2;
+/// Looks in a day, one in ten minutes.
+const LOOKS: u32 = 24 * 60 / 10 + 2;
 
 fn spec() -> impl Strategy<Value = String> {
     let one_of = |choices: &'static [&'static str]| prop::sample::select(choices);
     (
         one_of(&["digest=none", "digest=sha256", "digest=sha512"]),
-        one_of(&["via=Upload", "via=ServerSide"]),
+        one_of(&["via=Upload", "via=ServerSide", "via=Staged"]),
         one_of(&["deletion=Delete", "deletion=Delete", "deletion=Retain"]),
     )
         .prop_map(|(digest, via, deletion)| format!("{digest} {via} {deletion}"))
@@ -76,6 +76,13 @@ fn troubles() -> impl Strategy<Value = String> {
         "cloud refuses 1",
         "cloud refuses 2",
         "cloud loses imports 1",
+        "cloud leaves staged 1",
+        "cloud converts",
+        "cloud converts nothing",
+        "cloud deletes late",
+        "cloud deletes at once",
+        "cloud loses deletions 1",
+        "image option 7",
         "source breaks 1",
         "source breaks 3",
         "source gone",
@@ -108,6 +115,8 @@ fn people() -> impl Strategy<Value = String> {
         "edit adopt=theirs",
         "edit adopt=none",
         "edit deletion=Retain",
+        "edit via=Upload",
+        "edit via=Staged",
         "secret rotates",
         "secret gone",
         "secret back",
@@ -153,6 +162,9 @@ fn heal(world: &mut World) {
         "cloud has room",
         "cloud refuses 0",
         "cloud loses imports 0",
+        "cloud leaves staged 0",
+        "cloud deletes at once",
+        "cloud loses deletions 0",
         "source answers",
         "source restored",
         "image reactivated",
@@ -208,7 +220,7 @@ fn wrong_end(world: &World, history: &[String], asked_again: bool) -> Option<Str
         .cloud
         .images
         .iter()
-        .filter(|(_, image)| image.mark.is_some())
+        .filter(|(_, image)| image.mark.is_some() && !image.is_going())
         .map(|(id, _)| id)
         .collect();
     if world.object.gone {

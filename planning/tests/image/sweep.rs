@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use planning::image::{
     Cloud, Deed, Done, FailureClass, ImagePolicy, Op, OpState, RecordSeen, RecordState, Sight, Step, StopReason,
-    Verdict, WaitReason, after, decide, judge,
+    Verdict, after, decide, judge,
 };
 
-use crate::table::{Input, NOW, before, ended, failure, had, op, record, running, sealed, transfer, wall};
+use crate::table::{Input, NOW, before, ended, ends, failure, had, op, record, running, sealed, transfer, wall};
 use crate::world::script::described;
 
 const STATES: [RecordState; 8] = [
@@ -169,14 +169,7 @@ fn harm(input: &Input, step: &Step) -> Option<&'static str> {
             let is_written = kept.publishing.as_ref() == Some(id) && kept.attempt == *attempt;
             (!is_right || !is_written).then_some("something is shown that is not judged or not written")
         }
-        Step::Await(wait) => {
-            let is_woken = matches!(
-                wait.reason,
-                WaitReason::Paused | WaitReason::Secret | WaitReason::Queued | WaitReason::InUse
-            );
-            let ends = wait.deadline.is_some() || wait.look.is_some();
-            (!is_woken && !ends).then_some("a wait does not end")
-        }
+        Step::Await(wait) => (!ends(wait)).then_some("a wait does not end"),
         _ => None,
     }
 }

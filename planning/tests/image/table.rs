@@ -12,8 +12,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use planning::image::{
     Cloud, Deed, DeletionPolicy, Done, Execution, Failure, FailureClass, ForeignSeen, Form, ImagePolicy, Intent,
-    JobsSight, Kept, Now, Op, OpState, RecordSeen, RecordState, Retry, Sealed, Seen, Sight, Source, Step, Via,
-    WaitReason, Wanted, decide,
+    JobsSight, Kept, Now, Op, OpState, RecordSeen, RecordState, Retry, Sealed, Seen, Sight, Source, Step, Until, Via,
+    Wait, WaitReason, Wanted, decide,
 };
 
 pub(crate) const KEY: &str = "wanted";
@@ -23,6 +23,15 @@ pub(crate) const NOW: Duration = Duration::from_secs(10_000);
 
 pub(crate) const fn before(seconds: u64) -> Duration {
     Duration::from_secs(10_000 - seconds)
+}
+
+/// Whether a wait is told how it ends: at a moment, or by something that somebody tells or a look shows.
+pub(crate) fn ends(wait: &Wait) -> bool {
+    match wait.until {
+        Until::At(_) => true,
+        Until::Again(_) => wait.look.is_some(),
+        Until::Told(awaited) => awaited.is_told() || wait.look.is_some(),
+    }
 }
 
 pub(crate) fn wall() -> Timestamp {
@@ -60,6 +69,7 @@ pub(crate) fn input() -> Input {
             build: None,
             digest: None,
             compressed: false,
+            format: None,
             execution: Execution::Auto,
             invalid: None,
             paused: false,
@@ -267,7 +277,7 @@ pub(crate) fn is_done(step: &Step, deed: &Deed) {
 }
 
 #[track_caller]
-pub(crate) fn waits_for(step: &Step, reason: WaitReason) -> planning::image::Wait {
+pub(crate) fn waits_for(step: &Step, reason: WaitReason) -> Wait {
     match step {
         Step::Await(wait) if wait.reason == reason => wait.clone(),
         other => panic!("{other:?}"),

@@ -10,8 +10,8 @@ use crds::providers::image_status::{ImagePhase, NodeImageStatus, Sealed, SentVia
 use jiff::SignedDuration;
 use planning::image::{
     Abilities, Algorithm, Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, Form, HaltReason,
-    Halted, ImagePolicy, JobsSight, Now, Op, OpState, Pinned, Quota, RecordState, SENDING_RESTS, Sight, Situation,
-    Source, Step, Told, Via, after, tell,
+    Halted, ImagePolicy, JobsSight, Now, Op, OpState, Pinned, Quota, RecordSeen, RecordState, SENDING_RESTS, Sight,
+    Situation, Source, Step, Told, Via, after, tell,
 };
 use planning::next::Next;
 
@@ -189,6 +189,70 @@ fn an_image_that_is_there_and_right_is_ready() {
 }
 
 #[test]
+fn an_image_that_the_cloud_converted_is_ready_and_says_what_nobody_can_compare() {
+    let made = RecordSeen {
+        format: Some("raw".to_owned()),
+        ..verified(2)
+    };
+    let mut input = Input::with(&[made]).changed(|input| {
+        input.wanted.via = Via::Staged;
+        input.wanted.format = Some("qcow2".to_owned());
+        input.wanted.digest = planning::image::Pinned::parse(&format!("sha256:{}", "b".repeat(64)));
+    });
+    had(&mut input, 2);
+    let digest = format!("sha256:{}", "b".repeat(64));
+    let Sight::Seen { value, .. } = &mut input.seen.cloud else {
+        panic!("the cloud was seen");
+    };
+    value.records[0].verified = Some(digest.clone());
+    if let Some(image) = &mut input.kept.image {
+        image.source_digest = Some(digest);
+    }
+    let status = told(&input);
+    assert!(status.ready, "{status:#?}");
+    assert_eq!(says(&status, ConditionType::Verified), holds_for("TransferOnly"));
+    let says_so = |status: &NodeImageStatus| message(status, ConditionType::Verified).contains("raw of the qcow2");
+    assert!(says_so(&status), "{status:#?}");
+    // Nor does an outage after a restart make it more.
+    let out = input.changed(|input| input.seen.cloud = away(FailureClass::Unavailable));
+    assert!(says_so(&told_after(&out, &status).status));
+}
+
+#[test]
+fn whoever_asked_the_cloud_to_fetch_an_image_is_told_why_it_is_sent() {
+    let sent = input().changed(|input| {
+        input.wanted.via = Via::ServerSide;
+        input.seen.abilities = Some(Abilities {
+            server_side: true,
+            staged: true,
+        });
+        input.seen.cloud = looked(
+            Cloud {
+                records: vec![record(2, RecordState::Empty)],
+                others: Vec::new(),
+            },
+            before(1),
+        );
+        input.op = running(transfer(2), 5);
+    });
+    let transferred = |input: &Input| message(&told(input), ConditionType::ImageTransferred).to_owned();
+    let no_digest = "no digest says what the cloud should have fetched";
+    assert_eq!(transferred(&sent), format!("the image is sent: {no_digest}"));
+    let private = sent.clone().changed(|input| input.wanted.fetchable = false);
+    assert_eq!(
+        transferred(&private),
+        "the image is sent: the cloud cannot read it where it lies"
+    );
+    let asked = sent.changed(|input| input.wanted.via = Via::Upload);
+    assert_eq!(transferred(&asked), "the image is sent");
+
+    let (input, _) = ready();
+    let status = told(&input.changed(|input| input.wanted.via = Via::ServerSide));
+    assert_eq!(says(&status, ConditionType::Verified), holds_for("TransferOnly"));
+    assert!(message(&status, ConditionType::Verified).ends_with(no_digest));
+}
+
+#[test]
 fn an_outage_is_not_a_bad_image() {
     let (input, before_it) = ready();
     let out = input.changed(|input| input.seen.cloud = away(FailureClass::Unavailable));
@@ -266,7 +330,7 @@ fn what_was_seen_to_go_wrong_ends_ready() {
         had(&mut input, 2);
         told_after(&input, &before_it).status
     };
-    let withdrawn = with(planning::image::RecordSeen {
+    let withdrawn = with(RecordSeen {
         state: RecordState::Withdrawn,
         ..verified(2)
     });
@@ -302,7 +366,7 @@ fn options_that_differ_are_told_and_the_image_stays_ready() {
         found: "10".to_owned(),
         wanted: "20".to_owned(),
     };
-    let mut input = Input::with(&[planning::image::RecordSeen {
+    let mut input = Input::with(&[RecordSeen {
         drift: vec![drift],
         ..verified(2)
     }]);
@@ -851,7 +915,7 @@ fn an_image_that_is_moved_keeps_what_was_said_of_it_and_says_who_has_it() {
 fn what_the_cloud_says_of_an_import_is_told_while_it_goes_on_and_when_it_is_given_up() {
     let words = Some("Copied 15 MiB".to_owned());
     let importing = |state| {
-        Input::with(&[planning::image::RecordSeen {
+        Input::with(&[RecordSeen {
             words: words.clone(),
             ..record(2, state)
         }])
@@ -872,7 +936,7 @@ fn what_the_cloud_says_of_an_import_is_told_while_it_goes_on_and_when_it_is_give
 
 /// An image that the cloud fetches, of which it has so much.
 fn fetched(state: RecordState, size: Option<u64>, words: Option<&str>) -> Input {
-    let record = planning::image::RecordSeen {
+    let record = RecordSeen {
         size,
         words: words.map(str::to_owned),
         ..record(2, state)
@@ -994,7 +1058,7 @@ fn an_import_of_which_nothing_came_is_the_last_failure() {
 
 #[test]
 fn an_image_has_the_format_that_the_cloud_says() {
-    let mut input = Input::with(&[planning::image::RecordSeen {
+    let mut input = Input::with(&[RecordSeen {
         format: Some("qcow2".to_owned()),
         ..verified(2)
     }]);

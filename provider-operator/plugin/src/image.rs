@@ -142,6 +142,32 @@ pub struct Subject {
     /// Whether images of the same name that are not ours are wanted too. They cost another call.
     #[serde(default)]
     pub look_for_others: bool,
+    /// Whether the image that was noted down was all there was a while ago: where it is still there and ours, nobody needs to look for more. Where a look
+    /// at everything costs no more, that may be done all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_recorded: bool,
+}
+
+impl Subject {
+    /// The record of this object with this attempt.
+    pub fn marked(&self, attempt: Attempt) -> Marked {
+        Marked {
+            owner: self.owner.clone(),
+            object: self.object.clone(),
+            attempt,
+        }
+    }
+}
+
+/// One record, by the marks that it must carry. They name no other one: an object uses no attempt twice, for whatever content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// The installation that owns it.
+    pub owner: OwnerId,
+    /// The object that it was made for: `namespace/name`.
+    pub object: String,
+    /// The number it was made with.
+    pub attempt: Attempt,
 }
 
 /// What an image shall be.

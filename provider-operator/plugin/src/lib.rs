@@ -43,7 +43,9 @@ pub use self::compression::Compression;
 pub use self::content::{Body, Content, ContentPlan, ContentStream, Sums, SumsHandle, Turn};
 pub use self::digest::{Algorithm, DigestError, Hasher, Pinned, sums};
 pub use self::error::{CloudError, ContentError, ErrorClass, Quota, SourceError, cut_words};
-pub use self::image::{Attempt, ContentKey, CreateOptions, Format, ImageError, ImageId, ImageSpec, OwnerId, Subject};
+pub use self::image::{
+    Attempt, ContentKey, CreateOptions, Format, ImageError, ImageId, ImageSpec, Marked, OwnerId, Subject,
+};
 pub use self::observed::{Drift, Foreign, Observed, Record, RecordState};
 pub use self::registry::{CloudName, Identity, Provider};
 pub use self::report::{Meter, Progress, Report, Seal, SealError, Stage};

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::{
-    Attempt, ByteStream, CloudError, Content, ContentKey, ErrorClass, ImageId, ImageSpec, Observed, OwnerId, Report,
-    Subject, Sums,
+    Attempt, ByteStream, CloudError, Content, ContentKey, ErrorClass, ImageId, ImageSpec, Marked, Observed, OwnerId,
+    Report, Subject, Sums,
 };
 
 /// The images of one cloud as one identity sees them. Keeps no memory of images between calls.
@@ -70,9 +70,9 @@ pub trait ImageStore: Send + Sync + Debug {
     /// Brings what may be changed in line with the options; only of an image that carries our owner.
     async fn amend(&self, id: &ImageId, image: &ImageSpec) -> Result<(), CloudError>;
 
-    /// Deletes one of ours with all its bytes, protected or not. Refuses with [`ErrorClass::NotOurs`](crate::ErrorClass) what does not carry
-    /// the owner.
-    async fn discard(&self, id: &ImageId, owner: &OwnerId) -> Result<Discarded, CloudError>;
+    /// Deletes one of ours with all its bytes, protected or not. Looks at its marks just before: what was decided was decided about what was seen a while
+    /// ago. Refuses with [`ErrorClass::NotOurs`](crate::ErrorClass) what does not carry the owner, and what is another object's or of another attempt.
+    async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError>;
 
     /// Takes our marks off one of ours, so that nobody of us touches it again, and leaves it as it is otherwise. Refuses like
     /// [`ImageStore::discard`].
@@ -132,6 +132,17 @@ pub struct Owned {
     pub verified: bool,
     /// Bytes that are stored, if that is known.
     pub size: Option<u64>,
+}
+
+impl Owned {
+    /// The same record by its marks, of this owner.
+    pub fn marked(&self, owner: &OwnerId) -> Marked {
+        Marked {
+            owner: owner.clone(),
+            object: self.object.clone(),
+            attempt: self.attempt,
+        }
+    }
 }
 
 /// What a cloud says before anything is made.

@@ -13,7 +13,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::{FIRST, IMAGE, RELEASES, args, begin, operated, paused, release};
+use super::{FIRST, IMAGE, RELEASES, args, begin, counted, operated, paused, release};
 use crate::registry::Registry;
 use crate::stand_ins::{Anywhere, Disk, Notes, image, object};
 use crate::sweeper::{Left, list};
@@ -129,6 +129,27 @@ fn two_sightings_and_an_hour() {
         assert_eq!(told, count, "{reason} in {reasons:?}");
     }
     assert!(left_after(&server, directory.path(), &["--sweep-verified"], 5 * HOUR, HERE).is_empty());
+}
+
+#[test]
+fn a_search_counts_what_it_found_and_left() {
+    let directory = with_images(one_of_each);
+    let server = begin(None);
+    let after = |flags: &[&str], time| {
+        server.apply(&release(FIRST));
+        counted(&paused(), &server, directory.path(), flags, async || sleep(time).await).1
+    };
+    let of = |verified: bool, count: u64| {
+        format!(
+            "stackwright_provider_orphans{{provider=\"filestore\",cloud=\"default\",verified=\"{verified}\"}} {count}\n"
+        )
+    };
+    let page = after(&[], HOUR + HOUR / 4);
+    assert!(page.contains(&of(true, 1)) && page.contains(&of(false, 1)), "{page}");
+    let page = after(&[], 5 * HOUR);
+    assert!(page.contains(&of(true, 1)) && page.contains(&of(false, 0)), "{page}");
+    let page = after(&["--sweep-verified"], 5 * HOUR);
+    assert!(page.contains(&of(true, 0)) && page.contains(&of(false, 0)), "{page}");
 }
 
 #[test]

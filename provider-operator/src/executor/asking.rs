@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crds::providers::Provider;
 use planning::image::{Failure, SHORT_DEED, StopReason};
-use provider_plugin::{Discarded, ImageId, Owned, OwnerId};
+use provider_plugin::{Discarded, ImageId, Marked, Owned, OwnerId};
 use tokio::sync::oneshot;
 use tokio::time;
 
@@ -68,21 +68,21 @@ impl InProcess {
         self.ask(provider, connection, asked).await
     }
 
-    /// Deletes one image that carries this owner.
+    /// Deletes one image that carries these marks.
     ///
     /// # Errors
-    /// As [`InProcess::owned`]; also when the image carries another owner, and was not touched.
+    /// As [`InProcess::owned`]; also when the image carries others, and was not touched.
     pub(crate) async fn discard(
         &self,
         provider: Provider,
         connection: &Arc<Connection>,
         id: &str,
-        owner: &OwnerId,
+        marked: &Marked,
     ) -> Result<Discarded, Failure> {
         let id = ImageId(id.to_owned());
         let asked = async {
             let store = connection.store().await?;
-            Ok(store.discard(&id, owner).await?)
+            Ok(store.discard(&id, marked).await?)
         };
         self.ask(provider, connection, asked).await
     }

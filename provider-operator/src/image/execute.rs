@@ -94,8 +94,10 @@ impl Pass<'_> {
         let mut image = image.clone();
         let mut memory = lock(self.memory);
         let is_others = wanted.policy != ImagePolicy::Create || wanted.adopt.is_some();
-        image.subject.look_for_others = is_others || memory.looks_for_others();
-        memory.begin(deed, image.subject.look_for_others);
+        image.subject.only_recorded =
+            wanted.adopt.is_none() && memory.needs_only(image.subject.recorded.as_ref(), now());
+        image.subject.look_for_others = !image.subject.only_recorded && (is_others || memory.looks_for_others());
+        memory.begin(deed, &image.subject);
         drop(memory);
         let plan = WorkPlan {
             object: self.id.clone(),

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use planning::image::{
-    Abilities, Amended, Cloud, Deed, DeedName, Drift, Failure, FailureClass, Op, OpState, RecordState, Sight, Source,
-    look_again,
+    Abilities, Amended, Cloud, Deed, DeedName, Drift, Failure, FailureClass, Op, OpState, RecordSeen, RecordState,
+    Sight, Source, look_again,
 };
+use provider_plugin::{ImageId, Subject};
 
 use super::seen::Motions;
 use crate::identity::Connection;
@@ -26,6 +27,9 @@ pub(super) struct Basis {
     pub(super) adopt: Option<String>,
 }
 
+/// How long it is enough to look at the image that is had: what another process may have left beside it is in nobody's way.
+const LISTED_AGAIN: Duration = Duration::from_hours(1);
+
 /// A deed that was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Begun {
@@ -34,6 +38,8 @@ struct Begun {
     drift: Vec<Drift>,
     /// Whether it looks for images of others too.
     looks_for_others: bool,
+    /// Whether it sees no more than the image that is had.
+    sees_one: bool,
 }
 
 /// What is remembered of one object.
@@ -51,6 +57,8 @@ pub(super) struct ImageMemory {
     motions: Motions,
     basis: Basis,
     begun: Option<Begun>,
+    /// When everything of the object was looked for last, and found.
+    listed: Option<Duration>,
 }
 
 impl Default for ImageMemory {
@@ -66,6 +74,7 @@ impl Default for ImageMemory {
             motions: Motions::default(),
             basis: Basis::default(),
             begun: None,
+            listed: None,
         }
     }
 }
@@ -90,8 +99,29 @@ impl ImageMemory {
         !matches!(&self.cloud, Sight::Seen { value, .. } if has_verified(value, &self.basis.key))
     }
 
+    /// Whether a look needs to see no more than the image that is noted down: a while ago that was all there was, it was as it must be, and nothing
+    /// happened since.
+    pub(super) fn needs_only(&self, recorded: Option<&ImageId>, now: Duration) -> bool {
+        let Sight::Seen {
+            value: Cloud { records, others },
+            fresh: true,
+            ..
+        } = &self.cloud
+        else {
+            return false;
+        };
+        let is_all = |id: &ImageId| {
+            let [record] = records.as_slice() else { return false };
+            record.id == id.0 && others.is_empty() && is_verified(record, &self.basis.key)
+        };
+        let is_recent = self
+            .listed
+            .is_some_and(|listed| now.saturating_sub(listed) < LISTED_AGAIN);
+        is_recent && recorded.is_some_and(is_all)
+    }
+
     /// A deed begins. Only looking leaves everything as it was.
-    pub(super) fn begin(&mut self, deed: &Deed, looks_for_others: bool) {
+    pub(super) fn begin(&mut self, deed: &Deed, subject: &Subject) {
         let drift = match (&self.cloud, deed) {
             (Sight::Seen { value, .. }, Deed::Amend { id }) => {
                 let record = value.records.iter().find(|record| record.id == *id);
@@ -102,7 +132,8 @@ impl ImageMemory {
         self.begun = Some(Begun {
             basis: self.basis.clone(),
             drift,
-            looks_for_others,
+            looks_for_others: subject.look_for_others,
+            sees_one: subject.only_recorded,
         });
         if !only_looks(deed.name()) {
             self.cloud = outdated(&self.cloud);
@@ -131,7 +162,9 @@ impl ImageMemory {
                         at: now,
                         fresh: is_current,
                     },
-                    (Some(failure), _) if is_current && !is_stopped(failure) => failed(&self.source, failure, now),
+                    (Some(failure), _) if is_current && !is_stopped(failure) => {
+                        failed(&self.source, failure, &self.basis.key, now)
+                    }
                     _ => Sight::Unseen,
                 };
             }
@@ -168,20 +201,25 @@ impl ImageMemory {
                 let value = self.motions.see(observed, now);
                 // Where ours is gone, those of others count.
                 let is_enough = begun.looks_for_others || has_verified(&value, &begun.basis.key);
+                if !begun.sees_one {
+                    self.listed = Some(now);
+                }
                 Sight::Seen {
                     value,
                     at: now,
                     fresh: is_current && is_enough,
                 }
             }
-            (Some(failure), _) if is_current && !is_stopped(failure) => failed(&self.cloud, failure, now),
+            (Some(failure), _) if is_current && !is_stopped(failure) => {
+                failed(&self.cloud, failure, &self.basis.key, now)
+            }
             _ => outdated(&self.cloud),
         };
     }
 
     /// The cloud cannot even be asked.
     pub(super) fn refuse(&mut self, failure: &Failure, now: Duration) {
-        self.cloud = failed(&self.cloud, failure, now);
+        self.cloud = failed(&self.cloud, failure, &self.basis.key, now);
         self.is_shut = true;
     }
 }
@@ -189,14 +227,17 @@ impl ImageMemory {
 impl ImageMemory {
     /// The source cannot even be asked. What is wrong with it may be right the next time.
     pub(super) fn refuse_source(&mut self, failure: &Failure, now: Duration) {
-        self.source = failed(&self.source, failure, now);
+        self.source = failed(&self.source, failure, &self.basis.key, now);
     }
 }
 
 /// Whether the image is there that is wanted: one of another content may have another name.
 fn has_verified(cloud: &Cloud, key: &str) -> bool {
-    let mut records = cloud.records.iter().filter(|record| record.key == key);
-    records.any(|record| record.verified.is_some() && record.state == RecordState::Whole)
+    cloud.records.iter().any(|record| is_verified(record, key))
+}
+
+fn is_verified(record: &RecordSeen, key: &str) -> bool {
+    record.key == key && record.verified.is_some() && record.state == RecordState::Whole
 }
 
 fn only_looks(deed: DeedName) -> bool {
@@ -231,7 +272,7 @@ fn outdated<T: Clone>(sight: &Sight<T>) -> Sight<T> {
     }
 }
 
-fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> Sight<T> {
+fn failed<T>(before: &Sight<T>, failure: &Failure, key: &str, now: Duration) -> Sight<T> {
     let (since, count) = match before {
         Sight::Failed { since, count, .. } => (*since, count.saturating_add(1)),
         Sight::Unseen | Sight::Seen { .. } => (now, 1),
@@ -240,7 +281,7 @@ fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> Sight<T> {
         failure: failure.clone(),
         since,
         count,
-        next: now + look_again(failure, count),
+        next: now + look_again(failure, key, count),
     }
 }
 

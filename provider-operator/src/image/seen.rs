@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use planning::image::{Cloud, Drift, ForeignSeen, Pinned, ReadBack, RecordSeen, RecordState};
-use provider_plugin::{Foreign, Observed, Record, RecordState as Shown, cut_words};
+use provider_plugin::{Foreign, Format, Observed, Record, RecordState as Shown, cut_words};
 
 /// How long a record is as it is, as far as this process has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,8 @@ impl Motions {
             attempt: *attempt,
             state,
             words: words.filter(|words| !words.is_empty()).map(cut_words),
-            format: format.clone(),
+            // Some have two words for one.
+            format: format.clone().map(|format| Format::from(format).to_string()),
             size: *size,
             sha512: sha512.clone(),
             verified: verified.clone(),

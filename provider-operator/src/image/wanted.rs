@@ -116,6 +116,7 @@ fn of_metadata(object: &DynamicObject, status: &NodeImageStatus, beside: Beside<
         build: None,
         digest: None,
         compressed: false,
+        format: None,
         execution: Execution::default(),
         invalid: None,
         paused: object.annotations().contains_key(labels::PAUSED),
@@ -143,6 +144,7 @@ fn of_spec(wanted: &mut Wanted, wish: &ImageWish, image: Option<&ImageSpec>) {
     wanted.build = content.build.as_ref().map(options::Build::deadline);
     wanted.digest = content.digest.as_deref().and_then(Pinned::parse);
     wanted.compressed = is_compressed(&content, wish.url());
+    wanted.format = image.and_then(|image| image.format.as_ref()).map(ToString::to_string);
 }
 
 /// What nobody but whoever wrote the object can put right, and the API server does not refuse in older objects.
@@ -224,6 +226,7 @@ fn image(
             adopt: annotation(object, labels::ADOPT_IMAGE).map(ImageId),
             // Whoever looks says so.
             look_for_others: true,
+            only_recorded: false,
         },
         options,
         format,

@@ -57,6 +57,7 @@ async fn a_slow_transfer_is_told_of_every_ten_seconds_and_at_its_end() {
     let cluster = Cluster::new();
     let ledger = ledger(&cluster);
     let begun = Instant::now();
+    let wall = Timestamp::now();
     let total = Some(100_000 * MIB);
     ledger.beside(moving(&ledger, MIB, 350, total)).await;
     let writes = cluster.writes();
@@ -75,6 +76,21 @@ async fn a_slow_transfer_is_told_of_every_ten_seconds_and_at_its_end() {
         ("holder", json!("operator-0")),
     ] {
         assert_eq!(*last.field(field), value, "{field}");
+    }
+    for write in &writes {
+        let times = ["startedAt", "lastProgressTime"].map(|field| {
+            let time = write.field(field).as_str().unwrap();
+            time.parse::<Timestamp>().unwrap()
+        });
+        // The clock of the wall does not stand still in a test, and is written down in whole seconds.
+        let around = [
+            wall - jiff::SignedDuration::from_secs(2),
+            times[0],
+            times[1],
+            Timestamp::now(),
+        ];
+        assert!(around.is_sorted(), "{around:?}");
+        assert_eq!(write.field("startedAt"), last.field("startedAt"), "it begins once");
     }
     let rate = last.field("bytesPerSecond").as_u64().unwrap();
     assert!(rate.abs_diff(10 * MIB) < MIB, "{rate} bytes in a second");

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use kube::Client;
-use planning::image::listed;
+use planning::image::{OwnedImage, listed};
 use provider_plugin::OwnerId;
 
-use super::survey::{Scope, Sight, Survey};
+use super::survey::{Scope, Sight, Survey, marked};
 use super::table::{Row, table};
 use crate::args::Args;
 use crate::clock::Steady;
@@ -117,7 +117,7 @@ impl List<'_> {
                     outcome: None,
                 };
                 if self.is_deleting && row.deed.delete {
-                    row.outcome = Some(self.discard(&scope, &sight, &row.deed.image.id).await);
+                    row.outcome = Some(self.discard(&scope, &sight, &row.deed.image).await);
                 }
                 self.rows.push(row);
             }
@@ -125,9 +125,12 @@ impl List<'_> {
         Ok(())
     }
 
-    async fn discard(&self, scope: &Scope, sight: &Sight, id: &str) -> Result<(), String> {
+    async fn discard(&self, scope: &Scope, sight: &Sight, image: &OwnedImage) -> Result<(), String> {
         let Survey { asking, owner, .. } = self.survey;
-        let discarded = asking.discard(scope.provider, &sight.connection, id, owner).await;
+        let marked = marked(image, owner);
+        let discarded = asking
+            .discard(scope.provider, &sight.connection, &image.id, &marked)
+            .await;
         discarded.map(drop).map_err(|failure| failure.message)
     }
 }

@@ -11,7 +11,7 @@ use kube::{Client, ResourceExt};
 use operator_kit::failure::chain;
 use operator_kit::pages::{Pages, Unreadable};
 use planning::image::{Failure, OwnedImage};
-use provider_plugin::{Owned, OwnerId};
+use provider_plugin::{Marked, Owned, OwnerId};
 
 use crate::executor::InProcess;
 use crate::identity::{Connection, Connections, SecretError, Secrets};
@@ -196,6 +196,15 @@ pub(super) fn name_of(object: &DynamicObject) -> String {
 fn is_newer(object: &DynamicObject, than: &DynamicObject) -> bool {
     let born = |object: &DynamicObject| object.creation_timestamp().map(|time| time.0);
     (born(object), object.name_any()) > (born(than), than.name_any())
+}
+
+/// By which marks the image of this owner is known that is to be deleted.
+pub(super) fn marked(image: &OwnedImage, owner: &OwnerId) -> Marked {
+    Marked {
+        owner: owner.clone(),
+        object: image.object.clone(),
+        attempt: image.attempt,
+    }
 }
 
 fn image_of(owned: Owned) -> OwnedImage {

@@ -78,9 +78,12 @@ impl Working<'_> {
                 store.amend(&image_id(id), image).await?;
                 Ok(Done::Amended)
             }
-            Deed::Discard { id, .. } => match store.discard(&image_id(id), owner).await? {
-                Discarded::Gone | Discarded::Going | Discarded::WasGone => Ok(Done::Discarded),
-            },
+            Deed::Discard { id, attempt, why: _ } => {
+                let marked = image.subject.marked(*attempt);
+                match store.discard(&image_id(id), &marked).await? {
+                    Discarded::Gone | Discarded::Going | Discarded::WasGone => Ok(Done::Discarded),
+                }
+            }
             Deed::Relinquish { id } => {
                 store.relinquish(&image_id(id), owner).await?;
                 Ok(Done::Relinquished)

@@ -1,5 +1,7 @@
 //! What a test does to the services behind everybody's back, and what it may ask them.
 
+use std::sync::atomic::Ordering;
+
 use http::{Method, StatusCode};
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -74,6 +76,11 @@ impl Fake {
     /// Lets imports stand still wherever they are, or go on.
     pub fn hold_imports(&self, held: bool) {
         self.shared.held.send_replace(held);
+    }
+
+    /// From now on imports make raw images of what they get, as a service does whose operator had it set up so.
+    pub fn convert_imports(&self) {
+        self.shared.converts.store(true, Ordering::Relaxed);
     }
 
     /// The services die and are there again at once: every connection is closed, and what was being sent or imported stays so for ever.

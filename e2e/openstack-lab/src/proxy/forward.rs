@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future, future::BoxFuture, stream};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::{
     body::{Body as HttpBody, Frame, Incoming, SizeHint},
@@ -70,12 +70,25 @@ pub(super) async fn forward(
     if let Some(stop) = stop {
         return Err(struck(&behind, &state, number, stop, request).await);
     }
-    if let Some(Trouble::Answer { status, headers, body }) = trouble {
+    if let Some(Trouble::Answer {
+        hears,
+        status,
+        headers,
+        body,
+    }) = trouble
+    {
+        if hears {
+            request.into_body().collect().await.map_err(io::Error::other)?;
+        }
         state.change(number, |passed| passed.status = Some(status));
         return Ok(answer(status, &headers, body));
     }
     if trouble == Some(Trouble::Sever) {
         return Err(io::ErrorKind::ConnectionAborted.into());
+    }
+    if let Some(Trouble::Echo(status)) = trouble {
+        state.change(number, |passed| passed.status = Some(status));
+        return echo(status, request).await;
     }
     if trouble == Some(Trouble::Hang) {
         state.until_relented().await;
@@ -105,6 +118,19 @@ pub(super) async fn forward(
         _ if is_login => with_catalogue(&state, reply).await,
         _ => Ok(kept(reply, connection)),
     }
+}
+
+/// What was sent, for whoever sent it to read.
+async fn echo(status: StatusCode, request: Request<Incoming>) -> io::Result<Response<Body>> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let token = head.headers.get("x-auth-token").and_then(|token| token.to_str().ok());
+    let said = String::from_utf8(body.to_vec()).unwrap_or_else(|_| format!("{} bytes", body.len()));
+    Ok(answer(
+        status,
+        &[],
+        format!("you are {} and said {said}", token.unwrap_or("nobody")),
+    ))
 }
 
 /// Does with the chosen change what it was chosen for. The answer is why nobody gets one.

@@ -24,8 +24,12 @@ pub enum Trouble {
     LoseAnswer,
     /// Nothing is done, and the answer comes when everything is let go: as if it had been asked then.
     Hang,
-    /// Nothing is done, and this is answered before anything of its body is read.
+    /// Nothing is done, and all that was sent is sent back with this status, as pages for programmers do: the token, and the body where it is text.
+    Echo(StatusCode),
+    /// Nothing is done, and this is answered.
     Answer {
+        /// Whether all of its body is read before; else nothing of it is.
+        hears: bool,
         /// The status.
         status: StatusCode,
         /// Names and values of headers.
@@ -36,14 +40,24 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// An answer of somebody on the way. Headers that are none are left out.
+    /// An answer of somebody on the way, before anything of the body is read. Headers that are none are left out.
     pub fn answer(status: StatusCode, headers: &[(&str, &str)], body: &str) -> Self {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self::Answer {
+            hears: false,
             status,
             headers: headers.iter().map(owned).collect(),
             body: body.to_owned(),
         }
+    }
+
+    /// The same answer once all of the body is read. Others are as they were.
+    #[must_use]
+    pub fn once_heard(mut self) -> Self {
+        if let Self::Answer { hears, .. } = &mut self {
+            *hears = true;
+        }
+        self
     }
 
     /// How many bytes of the request's body pass.

@@ -48,6 +48,7 @@ pub(super) struct Configuration {
     token_seconds: u64,
     /// As its file lists them.
     methods: String,
+    threads: u16,
 }
 
 impl Configuration {
@@ -88,6 +89,7 @@ impl Configuration {
             ca: options.tls.then(|| folder.join("ca.pem")),
             token_seconds: options.token_ttl.as_secs(),
             methods: options.methods.join(","),
+            threads: options.threads,
         }
     }
 
@@ -130,10 +132,11 @@ impl Configuration {
         let margin = MARGIN.min(self.token_seconds / 4);
         let own = format!(
             "wsgi_app = {application:?}\nraw_env = [\"SCRIPT_NAME={prefix}\"]\nbind = \"{address}:{port}\"\nproc_name = \"{name}\"\n\
-             errorlog = \"{}\"\naccesslog = \"{}\"\n{}token_margin = {margin}\n",
+             errorlog = \"{}\"\naccesslog = \"{}\"\n{}token_margin = {margin}\nthreads = {}\n",
             log.display(),
             requests.display(),
-            tls.unwrap_or_default()
+            tls.unwrap_or_default(),
+            self.threads
         );
         write(&plan.folder.join("gunicorn.conf.py"), &(own + SERVER))
     }
@@ -243,7 +246,6 @@ const SERVER: &str = r#"
 access_log_format = "%(m)s %({RAW_URI}e)s %(s)s %(D)s"
 worker_class = "gthread"
 workers = 1
-threads = 8
 timeout = 0
 graceful_timeout = 3
 keepalive = 15

@@ -144,7 +144,9 @@ async fn grant(admin: &Session<'_>, to: &str, role: &str) -> Result<()> {
 
 /// Makes an application credential of a user, who is logged in to the project that it is for. `rules` are the calls that it is good for.
 pub(super) async fn credential(owner: &Session<'_>, user: &User, name: &str, rules: Option<Value>) -> Result<Login> {
-    let mut fields = json!({ "name": name, "secret": secret()?, "roles": [{ "name": "member" }] });
+    // With everything that documents and URLs escape, as people's own may have it.
+    let secret = format!("{}\"\\/+&%é", secret()?);
+    let mut fields = json!({ "name": name, "secret": secret, "roles": [{ "name": "member" }] });
     if let Some(rules) = rules {
         fields["access_rules"] = rules;
     }

@@ -266,9 +266,12 @@ impl Idle {
     fn goals(&self) -> Vec<Goal> {
         let of = format!("{} images", self.images);
         let most = f64::from(self.seconds.div_ceil(LOOK_SECONDS));
+        // One image may hide behind the others, and more than one question behind a look.
+        let in_all = most * count(self.images);
         vec![
             Goal::none("writes besides the Lease", &of, self.writes),
             Goal::at_most(most, "looks at one image", &of, count(self.looks)),
+            Goal::at_most(in_all, "requests for all images", &of, count(self.requests)),
         ]
     }
 }
@@ -289,6 +292,26 @@ pub(super) fn quantile(numbers: &[f64], percent: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_may_be_asked_for_once_in_ten_minutes_by_one_request() {
+        let met = |requests, looks| {
+            let idle = Idle {
+                images: 10,
+                seconds: 1200,
+                writes: 0,
+                lease_renewals: 400,
+                requests,
+                looks,
+                cpu_percent: 0.0,
+                rss_mib: 10.0,
+            };
+            idle.goals().iter().all(|goal| goal.met)
+        };
+        assert!(met(20, 2));
+        assert!(!met(21, 2), "more than one question at a look");
+        assert!(!met(12, 3), "one image looked at more often");
+    }
 
     #[test]
     fn of_two_hundred_the_p99_is_the_third_from_the_end() {

@@ -5,12 +5,13 @@ use crds::providers::Provider;
 
 use super::trouble::Trouble;
 use super::view::{View, Work};
-use crate::image::judge::pinned;
+use crate::image::judge::{converted, pinned};
 use crate::image::seen::{RecordState, Sight};
+use crate::image::sending::chosen;
 use crate::image::step::{AttemptReason, Intent, Step};
 use crate::image::wait::WaitReason;
-use crate::image::wanted::DeletionPolicy;
-use crate::image::wording::{BUILDING, DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, SENDING, STORING, in_line};
+use crate::image::wanted::{DeletionPolicy, Via};
+use crate::image::wording::{BUILDING, DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, NO_DIGEST, SENDING, STORING, in_line};
 
 const PREPARED: &str = "the image is being prepared";
 
@@ -103,12 +104,22 @@ fn transferred(view: &View<'_>) -> Finding {
         _ => {}
     }
     match view.work {
-        Work::Transferring if view.moving().is_some() => goes_on(Reason::Transferring, SENDING),
+        Work::Transferring if view.moving().is_some() => goes_on(Reason::Transferring, &sending(view)),
         Work::Transferring if view.is_sealed() => goes_on(Reason::Transferring, STORING),
         Work::Transferring => goes_on(Reason::Transferring, FOREIGN_TRANSFER),
         Work::Building => goes_on(Reason::Building, BUILDING),
         Work::Importing => goes_on(Reason::Importing, IMPORTING),
         Work::Verifying | Work::Preparing | Work::Deactivated | Work::Nothing => missing(view),
+    }
+}
+
+/// Whoever asked for another way is told why it is not taken.
+fn sending(view: &View<'_>) -> String {
+    // A process that has not asked does not know.
+    let is_known = view.seen.abilities.is_some() && matches!(view.seen.source, Sight::Seen { .. });
+    match chosen(view.wanted, &view.kept, view.seen) {
+        (_, Some(why)) if is_known && view.wanted.build.is_none() => format!("{SENDING}: {why}"),
+        _ => SENDING.to_owned(),
     }
 }
 
@@ -182,12 +193,23 @@ fn verified_ours(view: &View<'_>) -> Finding {
         let message = format!("options are otherwise in the cloud: {}", options.join("; "));
         return Finding::holds_because(TYPE, Reason::ImageDiffers, message);
     }
+    if let Some((from, to)) = converted(view.format(), view.wanted) {
+        let message = format!(
+            "the cloud has made {to} of the {from} that was sent; what was sent is as it must be, and nobody can compare what the cloud made of it"
+        );
+        return Finding::holds_because(TYPE, Reason::TransferOnly, message);
+    }
     // Without a look at the source only the mark says which digest was promised; what was told of it stays.
     let is_promised = pinned(view.wanted, view.seen).is_some();
     if is_promised || view.wanted.build.is_some() || says_holds(view, TYPE) {
         return Finding::holds(TYPE);
     }
-    let message = "the cloud has what was sent; no digest says what that should be";
+    let message = match view.wanted.via {
+        Via::ServerSide => format!("the cloud has what was sent: {NO_DIGEST}"),
+        Via::Auto | Via::Upload | Via::Staged => {
+            "the cloud has what was sent; no digest says what that should be".to_owned()
+        }
+    };
     Finding::holds_because(TYPE, Reason::TransferOnly, message)
 }
 

@@ -11,7 +11,7 @@ use crate::image::op::{DeedName, StopReason};
 use crate::image::retry::RACES;
 use crate::image::seen::Sight;
 use crate::image::step::{HaltReason, Step};
-use crate::image::wait::Since;
+use crate::image::wait::{Since, Until};
 use crate::image::wording::{
     SECRET_MISSING, SECRET_MISSING_FOR_DELETION, UNREADABLE_FOR_DELETION, advises, needs_a_remedy, reason_of_failure,
     reason_of_halt, remedy, remedy_of_failure,
@@ -103,8 +103,10 @@ fn without_secret(view: &View<'_>) -> Option<Trouble> {
 /// When the object goes although the image could not be deleted.
 fn with_deadline(message: String, view: &View<'_>) -> String {
     match view.step {
-        Step::Await(wait) if view.wanted.deleting.is_some() => match wait.deadline {
-            Some(Since::Wall(deadline)) => format!("{message}; the object goes without at {}", to_the_second(deadline)),
+        Step::Await(wait) if view.wanted.deleting.is_some() => match wait.until {
+            Until::At(Since::Wall(deadline)) => {
+                format!("{message}; the object goes without at {}", to_the_second(deadline))
+            }
             _ => message,
         },
         _ => message,

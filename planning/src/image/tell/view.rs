@@ -106,6 +106,13 @@ impl<'a> View<'a> {
         Some(format!("{IMPORTING}: {words}"))
     }
 
+    /// The format that the cloud says the image has: before this process has looked, what was told of it.
+    pub(super) fn format(&self) -> Option<&str> {
+        let told = self.before.image.as_ref();
+        let told = told.and_then(|image| image.disk_format.as_deref());
+        self.record.map_or(told, |record| record.format.as_deref())
+    }
+
     /// What is tried again and stands in the way. Not while the bytes are on their way: then that is what there is to say.
     pub(super) fn retry(&self) -> Option<&Retry> {
         let is_deleting = self.wanted.deleting.is_some();

@@ -1,9 +1,9 @@
 //! Rules 1 to 19: the object, what is under way, and what holds everything up.
 
-use planning::image::{AttemptReason, DeedName, DiscardReason, RecordState};
+use planning::image::{AttemptReason, Awaited, DeedName, DiscardReason, RecordState};
 use planning::image::{
     Deed, FailureClass, Form, HaltReason, Halted, Intent, JobsSight, Op, OpState, SENDING_RESTS, Settlement, Sight,
-    Step, StopReason, WaitReason,
+    Step, StopReason, Until, WaitReason,
 };
 
 use super::{
@@ -52,10 +52,13 @@ fn r04_what_is_told_to_end_is_waited_for_five_seconds() {
         let why = StopReason::Changed;
         input.op = Some(op(transfer(2), OpState::Stopping { since: NOW, why }));
     });
-    assert!(waits_for(&input.step(), WaitReason::Stopping).deadline.is_some());
+    assert!(matches!(
+        waits_for(&input.step(), WaitReason::Stopping).until,
+        Until::At(_)
+    ));
     let job = input.changed(|input| input.op = input.op.take().map(in_job));
     let wait = waits_for(&job.step(), WaitReason::Stopping);
-    assert_eq!(wait.deadline, None, "its node says when it is over");
+    assert_eq!(wait.until, Until::Told(Awaited::Job), "its node says when it is over");
     assert!(wait.look.is_some_and(|look| look > NOW));
 }
 
@@ -239,7 +242,10 @@ fn r11_an_answer_is_waited_for_a_minute() {
 #[test]
 fn r12_what_moves_is_waited_for() {
     let input = input().changed(|input| input.op = running(transfer(2), 5));
-    assert!(waits_for(&input.step(), WaitReason::Transferring).deadline.is_some());
+    assert!(matches!(
+        waits_for(&input.step(), WaitReason::Transferring).until,
+        Until::At(_)
+    ));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use planning::image::{
     look_again,
 };
 
-use super::{Input, OTHER, earlier, ended, failure, input, retry, sealed, transfer, wall};
+use super::{Input, KEY, OTHER, earlier, ended, failure, input, retry, sealed, transfer, wall};
 
 fn outcome(deed: Deed, outcome: Result<Done, Failure>, before: Option<Retry>) -> Settlement {
     let input = input().changed(|input| {
@@ -24,28 +24,48 @@ fn failed(class: FailureClass, before: Option<Retry>) -> Settlement {
     outcome(transfer(2), Err(failure(class)), before)
 }
 
-/// Seconds until the next try.
+/// How long until the next try.
 #[track_caller]
-fn delay(settlement: &Settlement) -> i64 {
+fn delay(settlement: &Settlement) -> Duration {
     match settlement {
-        Settlement::Retry(retry) => retry.until.duration_since(wall()).as_secs(),
+        Settlement::Retry(retry) => retry.until.duration_since(wall()).unsigned_abs(),
         other => panic!("{other:?}"),
     }
 }
 
-/// The delays after so many failures in a row.
-fn delays(class: FailureClass, times: usize) -> Vec<i64> {
+/// As long as said, or up to a quarter longer, by a second to a minute; what is done at once is done at once.
+pub(super) fn is_about(delay: Duration, seconds: u64) -> bool {
+    let least = Duration::from_secs(seconds);
+    let more = (least / 4).clamp(Duration::from_secs(1), Duration::from_mins(1));
+    if least.is_zero() {
+        delay.is_zero()
+    } else {
+        (least..=least + more).contains(&delay)
+    }
+}
+
+#[track_caller]
+fn waits(settlement: &Settlement, seconds: u64) {
+    let delay = delay(settlement);
+    assert!(is_about(delay, seconds), "{delay:?} and not {seconds} s");
+}
+
+/// Failed so many times in a row, waits so many seconds each time.
+#[track_caller]
+fn waits_in_turn(class: FailureClass, seconds: &[u64]) {
     let mut before = None;
-    let mut delays = Vec::new();
-    for _ in 0..times {
+    for (turn, seconds) in seconds.iter().enumerate() {
         let settlement = failed(class, before);
-        delays.push(delay(&settlement));
+        let delay = delay(&settlement);
+        assert!(
+            is_about(delay, *seconds),
+            "{class:?} {turn}: {delay:?} and not {seconds} s"
+        );
         before = match settlement {
             Settlement::Retry(retry) => Some(retry),
             _ => None,
         };
     }
-    delays
 }
 
 #[track_caller]
@@ -58,10 +78,47 @@ fn halts(settlement: &Settlement, reason: HaltReason) -> String {
 
 #[test]
 fn a_cloud_that_does_not_answer_is_tried_ever_more_slowly() {
-    assert_eq!(
-        delays(FailureClass::Unavailable, 11),
-        [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
-    );
+    waits_in_turn(FailureClass::Unavailable, &[1, 2, 4, 8, 16, 32, 64, 128, 240, 240, 240]);
+}
+
+#[test]
+fn images_of_one_cloud_that_failed_together_do_not_come_back_together() {
+    let minute = Duration::from_mins(1);
+    let mut orders = Vec::new();
+    for count in [7, 8] {
+        let mut next: Vec<(Duration, usize)> = (0..100)
+            .map(|image| {
+                let key = format!("image {image}");
+                let input = input().changed(|input| {
+                    input.wanted.key.clone_from(&key);
+                    input.kept.key = Some(key.clone());
+                    input.kept.retry = retry(DeedName::Transfer, FailureClass::Unavailable, 0).map(|retry| Retry {
+                        count: count - 1,
+                        ..retry
+                    });
+                    let mut op = ended(transfer(2), Err(failure(FailureClass::Unavailable)));
+                    op.key = key.clone();
+                    input.op = Some(op);
+                });
+                let Step::Settle(settlement) = input.step() else {
+                    panic!("{:?}", input.step());
+                };
+                // Looks are in memory, and spread alike.
+                let look = look_again(&failure(FailureClass::Unavailable), &key, count);
+                let kept = (look + Duration::from_millis(500)).as_secs();
+                assert_eq!(kept, delay(&settlement).as_secs());
+                (look, image)
+            })
+            .collect();
+        next.sort();
+        let (first, last) = (next[0].0, next[99].0);
+        assert!(first >= Duration::from_secs(1 << (count - 1)), "{first:?}");
+        assert!(last - first > first / 5 && last <= 5 * minute, "{first:?} to {last:?}");
+        let at_once = next.windows(10).map(|ten| ten[9].0 - ten[0].0).min();
+        assert!(at_once > Some(first / 500), "ten within {at_once:?}");
+        orders.push(next.into_iter().map(|(_, image)| image).collect::<Vec<_>>());
+    }
+    assert_ne!(orders[0], orders[1], "those that are together once stay so");
 }
 
 #[test]
@@ -75,7 +132,7 @@ fn a_race_is_looked_at_again_at_once_three_times() {
             why: StopReason::Stalled,
         },
     ] {
-        assert_eq!(delays(class, 6), [0, 0, 0, 1, 2, 4], "{class:?}");
+        waits_in_turn(class, &[0, 0, 0, 1, 2, 4]);
     }
 }
 
@@ -98,21 +155,22 @@ fn a_cloud_that_asks_for_patience_gets_it_for_an_hour_at_most() {
             retry_after: Some(Duration::from_secs(seconds)),
             ..failure(FailureClass::Throttled)
         };
-        delay(&outcome(transfer(2), Err(failure), None))
+        outcome(transfer(2), Err(failure), None)
     };
-    assert_eq!([asks(17), asks(9000)], [17, 3600]);
+    waits(&asks(17), 17);
+    waits(&asks(9000), 3600);
 }
 
 #[test]
 fn what_people_must_do_is_waited_for_in_minutes() {
     for (class, seconds) in [
         (FailureClass::Busy, 30),
-        (FailureClass::Quota, 300),
-        (FailureClass::Credentials, 300),
+        (FailureClass::Quota, 240),
+        (FailureClass::Credentials, 240),
         (FailureClass::Permission, 1800),
         (FailureClass::InUse, 3600),
     ] {
-        assert_eq!(delays(class, 2), [seconds, seconds], "{class:?}");
+        waits_in_turn(class, &[seconds, seconds]);
     }
 }
 
@@ -139,11 +197,11 @@ fn a_source_that_is_not_there_for_four_minutes_halts() {
         });
         failed(FailureClass::SourceGone, before)
     };
-    assert_eq!(delay(&failed(FailureClass::SourceGone, None)), 60);
-    assert_eq!(delay(&gone(1, 60)), 180);
-    assert_eq!(delay(&gone(2, 100)), 60, "three tries in less than four minutes");
+    waits(&failed(FailureClass::SourceGone, None), 60);
+    waits(&gone(1, 60), 180);
+    waits(&gone(2, 100), 60);
     halts(&gone(2, 240), HaltReason::SourceNotFound);
-    assert_eq!(delay(&gone(2, 601)), 60, "the count begins anew");
+    waits(&gone(2, 601), 60);
 }
 
 #[test]
@@ -187,21 +245,18 @@ fn what_failed_with_another_spec_does_not_count() {
         generation: 0,
         ..before
     });
-    assert_eq!(delay(&failed(FailureClass::SourceGone, before)), 60);
+    waits(&failed(FailureClass::SourceGone, before), 60);
 }
 
 #[test]
 fn a_source_that_breaks_is_tried_ever_more_slowly() {
-    assert_eq!(
-        delays(FailureClass::SourceBroken, 8),
-        [10, 30, 60, 120, 180, 240, 300, 300]
-    );
+    waits_in_turn(FailureClass::SourceBroken, &[10, 30, 60, 120, 180, 240, 240, 240]);
 }
 
 #[test]
 fn other_bytes_are_downloaded_once_more_before_they_are_believed() {
     let first = failed(FailureClass::SourceMismatch, None);
-    assert_eq!(delay(&first), 0);
+    waits(&first, 0);
     let before = retry(DeedName::Transfer, FailureClass::SourceMismatch, 0).map(|before| Retry {
         message: "it gave sha256:aa".to_owned(),
         ..before
@@ -224,14 +279,14 @@ fn a_build_is_tried_three_times() {
         let before = retry(DeedName::Build, class, 0).map(|before| Retry { count, ..before });
         outcome(build.clone(), Err(failure(class)), before)
     };
-    assert_eq!(delay(&tried(0)), 60);
-    assert_eq!(delay(&tried(1)), 300);
+    waits(&tried(0), 60);
+    waits(&tried(1), 240);
     halts(&tried(2), HaltReason::BuildFailed);
     // One that takes too long takes a machine's time each time.
     let late = FailureClass::Stopped {
         why: StopReason::Stalled,
     };
-    assert_eq!(delay(&outcome(build, Err(failure(late)), None)), 60);
+    waits(&outcome(build, Err(failure(late)), None), 60);
 }
 
 /// What follows after so many failures of this kind in a row.
@@ -337,8 +392,12 @@ fn what_ended_for_another_content_or_a_deleted_object_says_nothing() {
 
 #[test]
 fn looks_wait_for_people_longer_than_for_clouds() {
-    let after = |class, count| look_again(&failure(class), count).as_secs();
-    assert_eq!(after(FailureClass::Unavailable, 3), 4);
-    assert_eq!(after(FailureClass::Credentials, 1), 300);
-    assert_eq!(after(FailureClass::Permission, 1), 1800);
+    for (class, count, seconds) in [
+        (FailureClass::Unavailable, 3, 4),
+        (FailureClass::Credentials, 1, 240),
+        (FailureClass::Permission, 1, 1800),
+    ] {
+        let delay = look_again(&failure(class), KEY, count);
+        assert!(is_about(delay, seconds), "{class:?}: {delay:?}");
+    }
 }

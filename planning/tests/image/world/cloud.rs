@@ -1,5 +1,6 @@
 //! A cloud as Glance is one: ids are never free again, uploads are exclusive, a cut upload leaves an empty record, one that is refused a spoilt one,
-//! and a cloud that dies leaves records that say for ever that they are being filled.
+//! what is changed of a record while it is sent to is undone at the end, what lies on a stage need not come off it, and what does may be converted;
+//! deletions may take their time; and a cloud that dies leaves records that say for ever that they are being filled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,17 +9,32 @@ use planning::image::{Deed, Done, Failure, FailureClass};
 
 /// How long a transfer or an import takes.
 pub(crate) const TAKES: Duration = Duration::from_secs(20);
+/// How long a deletion takes that does not happen at once.
+const GOES: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Queued,
     /// The connection that sends; `None` when the cloud died meanwhile.
     Saving(Option<u64>),
+    /// The connection that sends to a stage; `None` when none does: all of it lies there, or the cloud died meanwhile.
+    Uploading(Option<u64>),
     /// When it is there; `None` when it never is.
     Importing(Option<Duration>),
     Active,
     Deactivated,
     Killed,
+    /// It is deleted, and gone then; `None` when it never is.
+    Going(Option<Duration>),
+}
+
+/// What of a record can be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Changeable {
+    mark: Option<Mark>,
+    verified: Option<String>,
+    shown: bool,
+    option: u32,
 }
 
 /// Whose it is, by its properties.
@@ -41,6 +57,14 @@ pub(crate) struct Image {
     pub(crate) shown: bool,
     pub(crate) option: u32,
     pub(crate) in_use: bool,
+    /// Whether its bytes came by a stage, and were not fetched.
+    pub(crate) by_stage: bool,
+    /// What lay there last that can be imported.
+    pub(crate) staged: Option<u32>,
+    /// Which bytes it was made of, where the cloud made others of them.
+    pub(crate) converted: Option<u32>,
+    /// As it was when the bytes began to come.
+    pub(crate) before: Option<Box<Changeable>>,
     /// Changes with every movement.
     pub(crate) marker: u64,
 }
@@ -57,8 +81,44 @@ impl Image {
             shown: false,
             option: 0,
             in_use: false,
+            by_stage: false,
+            staged: None,
+            converted: None,
+            before: None,
             marker: 0,
         }
+    }
+
+    /// What its marks must be true of. A cloud converts at nobody's wish but that of whoever sends to a stage.
+    pub(crate) fn made_of(&self) -> Option<u32> {
+        self.converted.filter(|_| self.by_stage).or(self.content)
+    }
+
+    /// The format of its bytes, which were sent as qcow2.
+    pub(crate) fn format(&self) -> &'static str {
+        if self.converted.is_some() { "raw" } else { "qcow2" }
+    }
+
+    /// No more bytes come. Whatever was said meanwhile was said in vain.
+    fn ends_saving(&mut self) {
+        if let Some(before) = self.before.take() {
+            let Changeable {
+                mark,
+                verified,
+                shown,
+                option,
+            } = *before;
+            (self.mark, self.verified, self.shown, self.option) = (mark, verified, shown, option);
+        }
+    }
+
+    fn comes_by(&self, connection: u64) -> bool {
+        let by = Some(connection);
+        self.status == Status::Saving(by) || self.status == Status::Uploading(by)
+    }
+
+    pub(crate) fn is_going(&self) -> bool {
+        matches!(self.status, Status::Going(_))
     }
 
     /// Somebody else's, which machines can start from.
@@ -74,6 +134,7 @@ impl Image {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is switched by a command of its own")]
 pub(crate) struct Cloud {
     pub(crate) images: BTreeMap<String, Image>,
     pub(crate) tombstones: BTreeSet<String>,
@@ -83,6 +144,14 @@ pub(crate) struct Cloud {
     pub(crate) refuses: u32,
     /// So many imports never end.
     pub(crate) loses_imports: u32,
+    /// So many images stay on their stage for ever.
+    pub(crate) leaves_staged: u32,
+    /// Whether it makes raw images of what it imports.
+    pub(crate) converts: bool,
+    /// Whether deletions take their time.
+    pub(crate) deletes_late: bool,
+    /// So many deletions never end.
+    pub(crate) loses_deletions: u32,
     /// Whether it makes sha512 of what it has.
     pub(crate) makes_sha512: bool,
 }
@@ -118,6 +187,10 @@ impl Cloud {
             room: true,
             refuses: 0,
             loses_imports: 0,
+            leaves_staged: 0,
+            converts: false,
+            deletes_late: false,
+            loses_deletions: 0,
             makes_sha512,
         }
     }
@@ -149,7 +222,7 @@ impl Cloud {
                 image.option = option;
                 Done::Amended
             }),
-            Deed::Discard { id, .. } => self.delete(id),
+            Deed::Discard { id, .. } => self.delete(id, now),
             Deed::Relinquish { id } => self.ours(id).map(|image| {
                 image.mark = None;
                 Done::Relinquished
@@ -181,19 +254,31 @@ impl Cloud {
     }
 
     fn ours(&mut self, id: &str) -> Result<&mut Image, Failure> {
-        let image = self.images.get_mut(id).ok_or_else(|| failure(FailureClass::Gone))?;
+        let image = self.images.get_mut(id).filter(|image| !image.is_going());
+        let image = image.ok_or_else(|| failure(FailureClass::Gone))?;
         if image.mark.is_none() {
             return Err(failure(FailureClass::NotOurs));
         }
         Ok(image)
     }
 
-    fn delete(&mut self, id: &str) -> Result<Done, Failure> {
-        match self.ours(id) {
-            Ok(image) if image.in_use => return Err(failure(FailureClass::InUse)),
-            Ok(_) => {}
+    fn delete(&mut self, id: &str, now: Duration) -> Result<Done, Failure> {
+        let is_in_use = match self.ours(id) {
+            Ok(image) => image.in_use,
             Err(failure) if failure.class == FailureClass::Gone => return Ok(Done::Discarded),
             Err(failure) => return Err(failure),
+        };
+        if is_in_use {
+            return Err(failure(FailureClass::InUse));
+        }
+        let is_lost = self.loses_deletions > 0;
+        if is_lost || self.deletes_late {
+            self.loses_deletions = self.loses_deletions.saturating_sub(1);
+            self.moved(id, |image| {
+                image.status = Status::Going((!is_lost).then_some(now + GOES));
+                image.shown = false;
+            });
+            return Ok(Done::Discarded);
         }
         self.images.remove(id);
         self.tombstones.insert(id.to_owned());
@@ -212,8 +297,8 @@ impl Cloud {
         Ok(Done::ImportBegun)
     }
 
-    /// Begins an upload.
-    pub(crate) fn receive(&mut self, id: &str, connection: u64) -> Result<(), Failure> {
+    /// Begins an upload, to a stage or not.
+    pub(crate) fn receive(&mut self, id: &str, connection: u64, staged: bool) -> Result<(), Failure> {
         if !self.up {
             return Err(failure(FailureClass::Unavailable));
         }
@@ -223,8 +308,19 @@ impl Cloud {
             // What a refused upload left is in the way of every other.
             Status::Queued if image.spoilt => Err(failure(FailureClass::Unknown)),
             Status::Queued if !room => Err(failure(FailureClass::Quota)),
+            Status::Queued if staged => {
+                image.status = Status::Uploading(Some(connection));
+                image.marker += 1;
+                Ok(())
+            }
             Status::Queued => {
                 image.status = Status::Saving(Some(connection));
+                image.before = Some(Box::new(Changeable {
+                    mark: image.mark.clone(),
+                    verified: image.verified.clone(),
+                    shown: image.shown,
+                    option: image.option,
+                }));
                 image.marker += 1;
                 Ok(())
             }
@@ -234,14 +330,16 @@ impl Cloud {
 
     /// Whether an upload goes on.
     pub(crate) fn receives(&self, id: &str, connection: u64) -> bool {
-        let image = self.images.get(id);
-        self.up && image.is_some_and(|image| image.status == Status::Saving(Some(connection)))
+        self.up && self.images.get(id).is_some_and(|image| image.comes_by(connection))
     }
 
     /// The connection ends too early.
     pub(crate) fn cut(&mut self, id: &str, connection: u64) {
-        if self.images.get(id).map(|image| &image.status) == Some(&Status::Saving(Some(connection))) {
-            self.moved(id, |image| image.status = Status::Queued);
+        if self.images.get(id).is_some_and(|image| image.comes_by(connection)) {
+            self.moved(id, |image| {
+                image.status = Status::Queued;
+                image.ends_saving();
+            });
         }
     }
 
@@ -256,6 +354,7 @@ impl Cloud {
                 (Status::Active, false)
             };
             image.content = (!refused).then_some(content);
+            image.ends_saving();
         });
         if refused {
             return Err(failure(FailureClass::Invalid));
@@ -263,20 +362,45 @@ impl Cloud {
         Ok(())
     }
 
-    /// Imports that are due are there, or have failed.
+    /// The last byte is on the stage, and the import begun: what it finds out about the bytes shows when it ends.
+    pub(crate) fn staged(&mut self, id: &str, content: u32, now: Duration) {
+        let (is_refused, is_lost, stays) = (self.refuses > 0, self.loses_imports > 0, self.leaves_staged > 0);
+        self.leaves_staged = self.leaves_staged.saturating_sub(1);
+        if !stays {
+            self.refuses = self.refuses.saturating_sub(1);
+            self.loses_imports = self.loses_imports.saturating_sub(1);
+        }
+        self.moved(id, |image| {
+            image.by_stage = true;
+            image.staged = (!is_refused).then_some(content);
+            image.status = if stays {
+                Status::Uploading(None)
+            } else {
+                Status::Importing((!is_lost).then_some(now + TAKES))
+            };
+        });
+    }
+
+    /// Imports that are due are there, or have failed, and deletions are done.
     pub(crate) fn pass(&mut self, now: Duration, fetched: Option<u32>) {
+        let is_gone = |image: &Image| matches!(image.status, Status::Going(Some(due)) if due <= now);
+        let gone = self.images.iter().filter(|(_, image)| is_gone(image));
+        let gone: Vec<String> = gone.map(|(id, _)| id.clone()).collect();
+        for id in gone {
+            self.images.remove(&id);
+            self.tombstones.insert(id);
+        }
+        let converts = self.converts;
         for image in self.images.values_mut() {
             if !matches!(image.status, Status::Importing(Some(due)) if due <= now) {
                 continue;
             }
             image.marker += 1;
-            image.content = fetched;
-            image.spoilt = fetched.is_none();
-            image.status = if fetched.is_some() {
-                Status::Active
-            } else {
-                Status::Queued
-            };
+            let came = if image.by_stage { image.staged } else { fetched };
+            image.converted = came.filter(|_| converts);
+            image.content = image.converted.map(|content| content + 100).or(came);
+            image.spoilt = came.is_none();
+            image.status = if came.is_some() { Status::Active } else { Status::Queued };
         }
     }
 
@@ -284,9 +408,9 @@ impl Cloud {
     pub(crate) fn dies(&mut self) {
         for image in self.images.values_mut() {
             match &mut image.status {
-                Status::Saving(connection) => *connection = None,
+                Status::Saving(connection) | Status::Uploading(connection) => *connection = None,
                 Status::Importing(due) => *due = None,
-                Status::Queued | Status::Active | Status::Deactivated | Status::Killed => {}
+                Status::Queued | Status::Active | Status::Deactivated | Status::Killed | Status::Going(_) => {}
             }
         }
     }

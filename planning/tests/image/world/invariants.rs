@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use planning::image::{Deed, DiscardReason, ImagePolicy, Step, WaitReason};
+use planning::image::{Deed, DiscardReason, ImagePolicy, Step};
 
 use super::World;
 use super::cloud::{Status, sha256, sha512};
 use super::object::{Object, published};
+use crate::table::ends;
 
 impl World {
     fn broken(&mut self, rule: &str, how: &str) {
@@ -17,15 +18,7 @@ impl World {
     /// Everything that waits says until when, and nothing is told to wait for nothing.
     pub(super) fn watch_step(&mut self, who: usize, step: &Step) {
         let Step::Await(wait) = step else { return };
-        let is_woken = matches!(
-            wait.reason,
-            WaitReason::Paused
-                | WaitReason::Secret
-                | WaitReason::Queued
-                | WaitReason::ImageNotFound
-                | WaitReason::InUse
-        );
-        if !is_woken && wait.deadline.is_none() && wait.look.is_none() {
+        if !ends(wait) {
             self.broken("every wait ends", &format!("{wait:?} of {who}"));
         }
     }
@@ -69,9 +62,12 @@ impl World {
             if image.shown && image.verified.is_none() {
                 found.push(("nothing is shown that is not verified", id.clone()));
             }
-            let Some(digest) = &image.verified else { continue };
+            // What is being deleted is nobody's image any more.
+            let Some(digest) = image.verified.as_ref().filter(|_| !image.is_going()) else {
+                continue;
+            };
             *verified.entry(mark.key.clone()).or_default() += 1;
-            let content = image.content.unwrap_or_default();
+            let content = image.made_of().unwrap_or_default();
             let digests = [sha256(content), sha512(content)];
             let is_true = digest
                 .split_once(':')

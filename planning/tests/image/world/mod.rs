@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use crds::providers::image_status::NodeImageStatus;
 use jiff::{SignedDuration, Timestamp};
-use planning::image::{Deed, Done, FailureClass, Now, OpState, Sealed, Step, StopReason, after, decide};
+use planning::image::{
+    Awaited, Deed, Done, FailureClass, Now, OpState, Sealed, Step, StopReason, Until, after, decide,
+};
 
 use self::cloud::{Cloud, Image, TAKES, failure, sha256, sha512};
 use self::object::{Object, Spec, published};
@@ -170,7 +172,7 @@ impl World {
             self.end(who, Err(failure(FailureClass::Stopped { why })));
             return;
         }
-        let (Deed::Transfer { id, attempt, .. }, OpState::Running { .. }) = (&op.deed, &op.state) else {
+        let (Deed::Transfer { id, attempt, staged }, OpState::Running { .. }) = (&op.deed, &op.state) else {
             return;
         };
         let Some((connection, since)) = self.operators[who].connection else {
@@ -206,12 +208,12 @@ impl World {
                 };
             }
         } else {
-            self.last_byte(who, id, *attempt);
+            self.last_byte(who, id, *attempt, *staged);
         }
     }
 
     /// The bytes are held back until they are known to be right and sealed.
-    fn last_byte(&mut self, who: usize, id: &str, attempt: u32) {
+    fn last_byte(&mut self, who: usize, id: &str, attempt: u32, staged: bool) {
         let content = self.given();
         let cached = &self.operators[who].cached;
         let digest = format!("sha256:{}", sha256(content));
@@ -239,7 +241,12 @@ impl World {
             });
             self.object.version += 1;
             self.operators[who].connection = None;
-            self.cloud.received(id, content).map(|()| Done::Sent)
+            if staged {
+                self.cloud.staged(id, content, self.steady);
+                Ok(Done::Sent)
+            } else {
+                self.cloud.received(id, content).map(|()| Done::Sent)
+            }
         };
         self.hang_up(who);
         self.end(who, outcome);
@@ -316,7 +323,7 @@ impl World {
         let (wanted, seen) = (operator.cached.wanted(), operator.seen());
         let mut step = decide(&wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
         if let (Some(Planted::ForgetsToLook), Step::Await(wait)) = (self.planted, &mut step) {
-            (wait.look, wait.deadline) = (None, None);
+            (wait.look, wait.until) = (None, Until::Told(Awaited::Admin));
         }
         let kept = after(&step, &wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
         self.watch_step(who, &step);
@@ -361,6 +368,8 @@ impl World {
                 None if is_under_way => self.steady + Duration::from_secs(5),
                 None => end,
             };
+            // Status keeps whole seconds, and so does the clock of this world.
+            let wake = Duration::from_secs(wake.as_secs() + u64::from(wake.subsec_nanos() > 0));
             self.pass(wake.min(end).saturating_sub(self.steady));
         }
         self.run();

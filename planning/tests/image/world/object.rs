@@ -97,6 +97,7 @@ impl Object {
             build: None,
             digest: spec.pinned(),
             compressed: false,
+            format: Some("qcow2".to_owned()),
             execution: Execution::Auto,
             invalid: None,
             paused: spec.paused,

@@ -61,7 +61,7 @@ impl Operator {
             },
             abilities: Some(Abilities {
                 server_side: true,
-                staged: false,
+                staged: true,
             }),
             amended: self.amended.clone(),
             force_after: Duration::from_hours(1),
@@ -88,7 +88,7 @@ impl Operator {
     pub(crate) fn look(&mut self, cloud: &Cloud, now: Duration) -> Result<(), Failure> {
         if !cloud.up || self.cached.secret == 0 {
             let failure = super::cloud::failure(planning::image::FailureClass::Unavailable);
-            self.cloud = failed(&self.cloud, &failure, now);
+            self.cloud = failed(&self.cloud, &failure, &self.cached.spec.key(), now);
             return Err(failure);
         }
         let mut value = CloudSeen::default();
@@ -122,7 +122,8 @@ impl Operator {
         let state = match image.status {
             Status::Queued if image.spoilt => RecordState::Spoilt,
             Status::Queued => RecordState::Empty,
-            Status::Saving(_) => RecordState::Receiving,
+            Status::Saving(_) | Status::Uploading(_) => RecordState::Receiving,
+            Status::Going(_) => RecordState::Going,
             Status::Importing(_) => RecordState::Importing,
             Status::Active => RecordState::Whole,
             Status::Deactivated => RecordState::Withdrawn,
@@ -153,7 +154,7 @@ impl Operator {
             attempt: mark.attempt,
             state,
             words: None,
-            format: None,
+            format: Some(image.format().to_owned()),
             size: image.content.map(u64::from),
             sha512: image.content.map(sha512).filter(|_| makes_sha512),
             verified: image.verified.clone(),
@@ -181,7 +182,7 @@ fn outdated<T>(sight: Sight<T>) -> Sight<T> {
     }
 }
 
-pub(crate) fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> Sight<T> {
+pub(crate) fn failed<T>(before: &Sight<T>, failure: &Failure, key: &str, now: Duration) -> Sight<T> {
     let (since, count) = match before {
         Sight::Failed { since, count, .. } => (*since, count + 1),
         Sight::Unseen | Sight::Seen { .. } => (now, 1),
@@ -190,6 +191,6 @@ pub(crate) fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> 
         failure: failure.clone(),
         since,
         count,
-        next: now + look_again(failure, count),
+        next: now + look_again(failure, key, count),
     }
 }

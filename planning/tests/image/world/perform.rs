@@ -98,7 +98,7 @@ impl World {
             }
             Deed::Probe => self.probe(who),
             Deed::ReadBack { id, .. } => self.read_back(who, id),
-            Deed::Transfer { id, .. } => match self.receive(who, id) {
+            Deed::Transfer { id, staged, .. } => match self.receive(who, id, *staged) {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
@@ -138,7 +138,7 @@ impl World {
         if let Err(failure) = outcome
             && matches!(deed, Deed::Probe)
         {
-            operator.source = failed(&operator.source, failure, now);
+            operator.source = failed(&operator.source, failure, &operator.cached.spec.key(), now);
         }
     }
 
@@ -194,14 +194,14 @@ impl World {
         Ok(Done::ReadBack)
     }
 
-    fn receive(&mut self, who: usize, id: &str) -> Result<(), Failure> {
+    fn receive(&mut self, who: usize, id: &str, staged: bool) -> Result<(), Failure> {
         match self.giving {
             Giving::Nothing => return Err(failure(FailureClass::SourceGone)),
             Giving::Html => return Err(failure(FailureClass::SourceNotAnImage)),
             Giving::Bytes | Giving::Broken(_) => {}
         }
         self.connections += 1;
-        self.cloud.receive(id, self.connections)?;
+        self.cloud.receive(id, self.connections, staged)?;
         self.operators[who].connection = Some((self.connections, self.steady));
         Ok(())
     }

@@ -34,6 +34,7 @@ fn via(word: &str) -> Via {
     match word {
         "Upload" => Via::Upload,
         "ServerSide" => Via::ServerSide,
+        "Staged" => Via::Staged,
         other => panic!("{other} is no way"),
     }
 }
@@ -108,6 +109,12 @@ impl World {
             ["has", "room"] => self.cloud.room = true,
             ["refuses", times] => self.cloud.refuses = number(times),
             ["loses", "imports", times] => self.cloud.loses_imports = number(times),
+            ["leaves", "staged", times] => self.cloud.leaves_staged = number(times),
+            ["converts"] => self.cloud.converts = true,
+            ["converts", "nothing"] => self.cloud.converts = false,
+            ["deletes", "late"] => self.cloud.deletes_late = true,
+            ["deletes", "at", "once"] => self.cloud.deletes_late = false,
+            ["loses", "deletions", times] => self.cloud.loses_deletions = number(times),
             other => panic!("{other:?} is no command"),
         }
     }
@@ -136,8 +143,12 @@ impl World {
                 .filter(|image| image.status == Status::Deactivated)
                 .for_each(|image| image.status = Status::Active),
             ["killed"] => images
-                .filter(|image| image.content.is_none())
+                .filter(|image| image.content.is_none() && !image.is_going())
                 .for_each(|image| image.status = Status::Killed),
+            ["option", option] => {
+                let option = number(option);
+                images.for_each(|image| image.option = option);
+            }
             ["in", "use"] => images.for_each(|image| image.in_use = true),
             ["free"] => images.for_each(|image| image.in_use = false),
             ["deleted"] => {
@@ -264,7 +275,8 @@ fn told(deed: &Deed) -> String {
         Deed::Look => "looks".to_owned(),
         Deed::Probe => "asks the source".to_owned(),
         Deed::Create { attempt, .. } => format!("creates attempt {attempt}"),
-        Deed::Transfer { id, .. } => format!("sends {id}"),
+        Deed::Transfer { id, staged: false, .. } => format!("sends {id}"),
+        Deed::Transfer { id, staged: true, .. } => format!("sends {id} to a stage"),
         Deed::Import { id, .. } => format!("has {id} fetched"),
         Deed::Build { id, .. } => format!("builds {id}"),
         Deed::ReadBack { id, .. } => format!("reads {id} back"),

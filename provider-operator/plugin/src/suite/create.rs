@@ -66,7 +66,7 @@ pub async fn create_of_a_taken_id_is_taken<H: Harness>(harness: &H) -> Result<He
             Created::Taken => {}
             Created::New(other) | Created::Ours(other) => {
                 ensure!(other != id, "the record of another owner was given away");
-                lab.store.discard(&other, &stranger).await?;
+                lab.store.discard(&other, &theirs.subject.marked(1)).await?;
             }
         }
     }

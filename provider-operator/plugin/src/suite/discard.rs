@@ -1,4 +1,4 @@
-//! Only ours is deleted, whatever protects it, and deleting what is gone is no error.
+//! Only the one of ours that is meant is deleted, whatever protects it, and deleting what is gone is no error.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{
     Broken, Harness, Held, Notes,
     lab::{Lab, class, content, ensure},
 };
-use crate::{ContentPlan, Discarded, ErrorClass, ImageStore, OwnerId};
+use crate::{ContentPlan, Discarded, ErrorClass, ImageStore, Marked, OwnerId};
 
 /// A published image goes, protected or not.
 pub async fn discard_protected<H: Harness>(harness: &H) -> Result<Held, Broken> {
@@ -37,12 +37,12 @@ pub async fn discard_twice<H: Harness>(harness: &H) -> Result<Held, Broken> {
     }
     let id = lab.create(1).await?;
     lab.discard(&id).await?;
-    let again = lab.store.discard(&id, lab.owner()).await?;
+    let again = lab.store.discard(&id, &lab.image.subject.marked(1)).await?;
     ensure!(again == Discarded::WasGone, "what was gone is {again:?}");
     lab.leaves(&[]).await
 }
 
-/// What carries another owner stays, with all its bytes.
+/// What carries another owner stays, with all its bytes, and so does what is of another attempt or object than was decided about.
 pub async fn discard_of_a_stranger<H: Harness>(harness: &H) -> Result<Held, Broken> {
     let lab = Lab::new(harness, "discard-stranger").await;
     if let Some(skipped) = lab.without_transfers() {
@@ -51,14 +51,27 @@ pub async fn discard_of_a_stranger<H: Harness>(harness: &H) -> Result<Held, Brok
     let id = lab.create(1).await?;
     lab.send(&id).await?;
     let stranger = OwnerId::parse("a-stranger").ok_or_else(|| Broken::new("a word is an owner"))?;
-    let refused = class(
-        lab.store.discard(&id, &stranger).await,
-        "a deletion of a stranger's image",
-    )?;
-    ensure!(
-        refused == ErrorClass::NotOurs,
-        "a deletion of a stranger's image is {refused}"
-    );
+    let ours = lab.image.subject.marked(1);
+    for (marked, what) in [
+        (
+            Marked {
+                owner: stranger.clone(),
+                ..ours.clone()
+            },
+            "a deletion of a stranger's image",
+        ),
+        (lab.image.subject.marked(2), "a deletion of another attempt"),
+        (
+            Marked {
+                object: "suite/another-object".to_owned(),
+                ..ours
+            },
+            "a deletion of another object's image",
+        ),
+    ] {
+        let refused = class(lab.store.discard(&id, &marked).await, what)?;
+        ensure!(refused == ErrorClass::NotOurs, "{what} is {refused}");
+    }
     let refused = class(
         lab.store.relinquish(&id, &stranger).await,
         "giving away a stranger's image",
@@ -88,7 +101,7 @@ pub async fn discard_while_receiving<H: Harness>(harness: &H) -> Result<Held, Br
             return Err(Broken::new(format!("a transfer ended while its source hung: {sent:?}")));
         }
         Either::Right(((), sending)) => {
-            other.discard(&id, lab.owner()).await?;
+            other.discard(&id, &lab.image.subject.marked(1)).await?;
             source.let_go();
             // Whether it is told so or not: what counts is what is there.
             let _ = sending.await;

@@ -8,7 +8,7 @@ use tokio::time::{self, Instant};
 
 use super::{Broken, Harness, Held, Notes, ScriptedSource, SharedSource};
 use crate::{
-    Attempt, CloudError, Content, ContentPlan, Created, Discarded, ErrorClass, ImageId, ImageSpec, ImageStore,
+    Attempt, CloudError, Content, ContentPlan, Created, Discarded, ErrorClass, ImageId, ImageSpec, ImageStore, Marked,
     Observed, OwnerId, Record, RecordState, Sent,
 };
 
@@ -218,9 +218,17 @@ impl<H: Harness> Lab<H> {
         Ok(())
     }
 
+    /// The marks of one of ours.
+    async fn marked(&self, id: &ImageId) -> Result<Marked, Broken> {
+        let owned = self.store.owned(self.owner()).await?;
+        let found = owned.iter().find(|owned| owned.id == *id);
+        let found = found.ok_or_else(|| Broken::new(format!("the record {id} is not among {owned:?}")))?;
+        Ok(found.marked(self.owner()))
+    }
+
     /// Deletes it and waits until it is gone.
     pub(super) async fn discard(&self, id: &ImageId) -> Result<(), Broken> {
-        let discarded = self.store.discard(id, self.owner()).await?;
+        let discarded = self.store.discard(id, &self.marked(id).await?).await?;
         ensure!(
             discarded != Discarded::WasGone,
             "the record {id} was gone before it was deleted"
@@ -240,7 +248,7 @@ impl<H: Harness> Lab<H> {
     pub(super) async fn leaves(&self, expected: &[&ImageId]) -> Result<Held, Broken> {
         self.owns(expected).await?;
         for id in expected {
-            self.store.discard(id, self.owner()).await?;
+            self.store.discard(id, &self.marked(id).await?).await?;
         }
         self.owns(&[]).await?;
         Ok(Held::Holds)

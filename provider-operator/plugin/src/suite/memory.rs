@@ -14,7 +14,8 @@ use strum::EnumIter;
 use super::{Harness, subject};
 use crate::{
     Attempt, ByteStream, Capabilities, CloudError, Content, ContentKey, Created, Discarded, Drift, ErrorClass, Foreign,
-    ImageId, ImageSpec, ImageStore, Observed, Owned, OwnerId, Preflight, Record, RecordState, Report, Sent, Subject,
+    ImageId, ImageSpec, ImageStore, Marked, Observed, Owned, OwnerId, Preflight, Record, RecordState, Report, Sent,
+    Subject,
 };
 
 /// What the identity of this cloud is.
@@ -33,6 +34,8 @@ pub(super) enum Wrong {
     FailureIsSwallowed,
     PublishedTwiceIsHidden,
     StrangersAreDeleted,
+    OtherAttemptsAreDeleted,
+    OtherObjectsAreDeleted,
     StrangersAreGivenAway,
     ProtectedStays,
     GoneIsAnError,
@@ -331,7 +334,7 @@ impl ImageStore for Memory {
         })
     }
 
-    async fn discard(&self, id: &ImageId, owner: &OwnerId) -> Result<Discarded, CloudError> {
+    async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError> {
         let mut images = self.images();
         let Some(image) = images.get(id) else {
             let is_error = self.is(Wrong::GoneIsAnError);
@@ -342,7 +345,12 @@ impl ImageStore for Memory {
             };
         };
         if !self.is(Wrong::StrangersAreDeleted) {
-            self.check_owner(image, owner)?;
+            self.check_owner(image, &marked.owner)?;
+        }
+        let is_other_attempt = image.attempt != marked.attempt && !self.is(Wrong::OtherAttemptsAreDeleted);
+        let is_other_object = image.object != marked.object && !self.is(Wrong::OtherObjectsAreDeleted);
+        if is_other_attempt || is_other_object {
+            return Err(self.error(ErrorClass::NotOurs));
         }
         if image.shown && self.is(Wrong::ProtectedStays) {
             return Err(self.error(ErrorClass::Permission));

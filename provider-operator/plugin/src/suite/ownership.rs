@@ -19,7 +19,7 @@ pub async fn relinquish_then_not_owned<H: Harness>(harness: &H) -> Result<Held, 
     let owned = lab.store.owned(lab.owner()).await?;
     ensure!(owned.is_empty(), "what was given away is owned: {owned:?}");
     // Where the marks were all that made a record of it, there is none any more.
-    match lab.store.discard(&id, lab.owner()).await {
+    match lab.store.discard(&id, &lab.image.subject.marked(1)).await {
         Ok(Discarded::WasGone) => {}
         answer => {
             let refused = class(answer, "a deletion of what was given away")?;

@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use provider_plugin::{
     Attempt, ByteStream, Capabilities, CloudError, Content, Created, Discarded, ErrorClass, Foreign, Identity, ImageId,
-    ImageSpec, ImageStore, Observed, Owned, OwnerId, Preflight, Report, Sent, Subject,
+    ImageSpec, ImageStore, Marked, Observed, Owned, OwnerId, Preflight, Report, Sent, Subject,
 };
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time;
@@ -174,7 +174,7 @@ impl ImageStore for DockerStore {
     }
 
     /// Nothing is ours.
-    async fn discard(&self, _id: &ImageId, _owner: &OwnerId) -> Result<Discarded, CloudError> {
+    async fn discard(&self, _id: &ImageId, _marked: &Marked) -> Result<Discarded, CloudError> {
         let words = "images in registries belong to whoever pushed them";
         Err(CloudError::new(ErrorClass::NotOurs, "delete the image", words))
     }

@@ -11,7 +11,8 @@ use std::{
 
 use jiff::Timestamp;
 use provider_plugin::{
-    Attempt, Created, Discarded, Foreign, ImageId, ImageSpec, Observed, Owned, OwnerId, Record, RecordState, Subject,
+    Attempt, Created, Discarded, Foreign, ImageId, ImageSpec, Marked, Observed, Owned, OwnerId, Record, RecordState,
+    Subject,
 };
 use serde::Serialize;
 
@@ -195,11 +196,14 @@ impl Records {
             .any(|sight| sight.is_shown && of(sight) == of(record)))
     }
 
-    pub(crate) fn discard(&self, id: &ImageId, owner: &OwnerId) -> Result<Discarded, RecordError> {
-        let sight = match self.ours(id, owner) {
+    pub(crate) fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, RecordError> {
+        let sight = match self.ours(id, &marked.owner) {
             Err(RecordError::Find { .. }) => return Ok(Discarded::WasGone),
             sight => sight?,
         };
+        if (&sight.marks.object, sight.marks.attempt) != (&marked.object, marked.attempt) {
+            return Err(RecordError::Own { id: id.0.clone() });
+        }
         self.hide(&sight)?;
         self.take_away(&sight.stem)?;
         Ok(Discarded::Gone)

@@ -5,7 +5,7 @@ use std::{fs::File, io, path::PathBuf, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use provider_plugin::{
     Attempt, ByteStream, Capabilities, CloudError, Content, Created, Discarded, ErrorClass, ImageId, ImageSpec,
-    ImageStore, Observed, Owned, OwnerId, Preflight, Quota, Report, Sent, Subject,
+    ImageStore, Marked, Observed, Owned, OwnerId, Preflight, Quota, Report, Sent, Subject,
 };
 use rustix::fs::statvfs;
 use storage::BlockingWork;
@@ -144,9 +144,9 @@ impl ImageStore for FileStore {
         self.0.with("amend the image", find).await
     }
 
-    async fn discard(&self, id: &ImageId, owner: &OwnerId) -> Result<Discarded, CloudError> {
-        let (id, owner) = (id.clone(), owner.clone());
-        let discard = move |records: &Records| records.discard(&id, &owner);
+    async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError> {
+        let (id, marked) = (id.clone(), marked.clone());
+        let discard = move |records: &Records| records.discard(&id, &marked);
         self.0.with("delete the image", discard).await
     }
 

@@ -85,7 +85,8 @@ fn state(image: &Value, tasks: Option<&[Value]>, now: Timestamp) -> RecordState 
         .and_then(|task| task["message"].as_str());
     let message = said.unwrap_or_default().to_owned();
     match image["status"].as_str().unwrap_or_default() {
-        "queued" if is_importing(image) => RecordState::Importing { message },
+        // The task is there before the state says so.
+        "queued" | "uploading" if is_importing(image) => RecordState::Importing { message },
         // It tells of imports, and of none: what was to begin this one did not get there.
         "queued" if is_silent(image) && tasks.is_some_and(<[Value]>::is_empty) => RecordState::Empty,
         "queued" => queued(image, now),

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use provider_plugin::{
     Attempt, ByteStream, Capabilities, CloudError, Content, Created, Discarded, ErrorClass, Foreign, ImageId,
-    ImageSpec, ImageStore, Observed, Owned, OwnerId, Preflight, Quota, Record, Report, Sent, Subject,
+    ImageSpec, ImageStore, Marked, Observed, Owned, OwnerId, Preflight, Quota, Record, Report, Sent, Subject,
 };
 use serde_json::Value;
 
@@ -61,7 +61,20 @@ impl OpenStackStore {
         Ok(images)
     }
 
+    /// The image that was noted down, if that is enough to see and it is still this object's.
+    async fn recorded(&self, subject: &Subject) -> Result<Option<Value>, CloudError> {
+        let Some(recorded) = subject.recorded.as_ref().filter(|_| subject.only_recorded) else {
+            return Ok(None);
+        };
+        let image = self.glance.get(recorded).await?;
+        let is_of_object = |marks: Marks| marks.owner == subject.owner && marks.object == subject.object;
+        Ok(image.filter(|image| Marks::of(image).is_some_and(is_of_object)))
+    }
+
     async fn of_object(&self, subject: &Subject, project: &str) -> Result<Vec<Value>, CloudError> {
+        if let Some(image) = self.recorded(subject).await? {
+            return Ok(vec![image]);
+        }
         let query = Query::default()
             .with("owner", project)
             .with(identity::OWNER, subject.owner.as_str())
@@ -372,10 +385,17 @@ impl ImageStore for OpenStackStore {
         self.glance.patch(id, &changes).await.map(drop)
     }
 
-    async fn discard(&self, id: &ImageId, owner: &OwnerId) -> Result<Discarded, CloudError> {
-        let Some(image) = self.ours("delete the image", id, owner).await? else {
+    async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError> {
+        let operation = "delete the image";
+        let Some(image) = self.ours(operation, id, &marked.owner).await? else {
             return Ok(Discarded::WasGone);
         };
+        let is_meant = |marks: Marks| marks.object == marked.object && marks.attempt == marked.attempt;
+        if !Marks::of(&image).is_some_and(is_meant) {
+            let Marked { object, attempt, .. } = marked;
+            let words = format!("the image {id} is not that of {object} with attempt {attempt}; it is left alone");
+            return Err(CloudError::new(ErrorClass::NotOurs, operation, words));
+        }
         if image["status"] == "pending_delete" {
             return Ok(Discarded::Going);
         }

@@ -29,7 +29,24 @@ mod real {
 
 #[cfg(test)]
 mod usual {
-    use openstack_lab::real::{Real, RealOptions};
+    use std::sync::Arc;
+
+    use http::Method;
+    use openstack_lab::{
+        Login,
+        client::{Client, whole},
+        real::{Real, RealOptions},
+    };
+    use provider_openstack::{
+        CloudAddresses,
+        clouds::{Beside, cloud},
+        glance::{Glance, Query},
+        session::{Need, Session},
+        transport::Transport,
+    };
+    use provider_plugin::ErrorClass;
+    use serde_json::{Value, json};
+    use url::Url;
 
     use crate::{
         on_a_site::OnASite,
@@ -46,6 +63,99 @@ mod usual {
         Some(harness) => harness,
         None => return Ok(()),
     });
+
+    /// A session of whoever says this under `auth`.
+    fn session(real: &Real, mut auth: Value) -> Arc<Session> {
+        auth["auth_url"] = real.site().keystone.as_str().into();
+        // JSON is YAML.
+        let yaml = json!({ "clouds": { "openstack": { "auth": auth } } }).to_string();
+        let cloud = cloud(yaml.as_bytes(), "openstack", Beside::default()).unwrap();
+        let addresses = CloudAddresses {
+            networks: vec!["127.0.0.0/8".parse().unwrap()],
+        };
+        let transport = Transport::new(&cloud.tls, Arc::new(addresses)).unwrap();
+        Arc::new(Session::new(cloud, transport))
+    }
+
+    /// Somebody of the cloud: his login by names, a token, and what Keystone says of it.
+    async fn who(real: &Real, name: &str) -> (Value, String, Value) {
+        let site = real.site();
+        let Login::Password {
+            user,
+            password,
+            project,
+        } = &site.clouds[name]
+        else {
+            panic!("{name} has a password");
+        };
+        let url = Url::parse(&format!("{}/auth/tokens", site.keystone)).unwrap();
+        let body = whole(site.auth(name).unwrap().to_string());
+        let client = Client::new(None).unwrap();
+        let json = [("content-type", "application/json")];
+        let reply = client.send(Method::POST, &url, &json, body).await.unwrap();
+        let token = reply.header("x-subject-token").unwrap().to_owned();
+        let login = json!({
+            "username": user, "password": password, "user_domain_name": "Default",
+            "project_name": project, "project_domain_name": "Default",
+        });
+        (login, token, reply.json().unwrap()["token"].clone())
+    }
+
+    #[tokio::test]
+    async fn keystone_lets_in_who_shows_who_he_is_in_any_of_the_ways() {
+        let Some(_on) = usual().await else { return };
+        let real = SHARED.get().unwrap();
+        let (names, token, said) = who(real, "demo").await;
+        let (user, project) = (&said["user"]["id"], &said["project"]["id"]);
+        let domain = &said["user"]["domain"]["id"];
+        let Login::ApplicationCredential { id, secret } = &real.site().clouds["openstack"] else {
+            panic!("it is a credential");
+        };
+        let (username, password) = (&names["username"], &names["password"]);
+        let ways = [
+            names.clone(),
+            json!({
+                "username": username, "password": password, "user_domain_id": domain,
+                "project_name": names["project_name"], "project_domain_id": domain,
+            }),
+            json!({ "user_id": user, "password": password, "project_id": project }),
+            json!({ "application_credential_id": id, "application_credential_secret": secret }),
+            json!({
+                "application_credential_name": "operator", "application_credential_secret": secret,
+                "username": username, "user_domain_name": "Default",
+            }),
+            json!({
+                "application_credential_name": "operator", "application_credential_secret": secret, "user_id": user,
+            }),
+            json!({ "token": token, "project_id": project }),
+        ];
+        for way in ways {
+            let session = session(real, way.clone());
+            let came = session.project().await;
+            assert_eq!(
+                came.as_deref().ok(),
+                project.as_str(),
+                "{:?}: {came:?}",
+                way.as_object().unwrap().keys()
+            );
+            Glance::new(session).list(&Query::default()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn keystone_lets_in_for_the_cloud_itself_and_that_has_no_images() {
+        let Some(_on) = usual().await else { return };
+        let real = SHARED.get().unwrap();
+        let (mut login, _, _) = who(real, "admin").await;
+        let fields = login.as_object_mut().unwrap();
+        fields.retain(|field, _| !field.starts_with("project"));
+        fields.insert("system_scope".to_owned(), "all".into());
+        let session = session(real, login);
+        assert_eq!(session.token(Need::Usual).await.unwrap().project, None);
+        let error = session.project().await.unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid);
+        assert!(error.to_string().contains("name one in clouds.yaml"), "{error}");
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +237,7 @@ mod by_tls_below_a_prefix_with_short_tokens {
         let observed = store.observe(&image.subject, &image).await.unwrap();
         let [record] = observed.records.try_into().unwrap();
         assert_eq!((record.state, record.shown), (RecordState::Whole, true));
-        let discarded = store.discard(&id, &image.subject.owner).await.unwrap();
+        let discarded = store.discard(&id, &image.subject.marked(1)).await.unwrap();
         assert_eq!(discarded, Discarded::Gone);
         assert_eq!(store.owned(&image.subject.owner).await.unwrap(), []);
     }

@@ -4,7 +4,7 @@ use planning::image::{Done, Form, StopReason};
 use provider_plugin::{ContentKey, ImageId, Observed, Record};
 
 use super::*;
-use crate::stand_ins::Clay;
+use crate::stand_ins::{Clay, image, object};
 
 const NOW: Duration = Duration::from_secs(100);
 
@@ -67,9 +67,16 @@ fn verified() -> Record {
     }
 }
 
+fn asked(others: bool) -> Subject {
+    Subject {
+        look_for_others: others,
+        ..image(&object("fleet", "ubuntu")).subject
+    }
+}
+
 fn look(memory: &mut ImageMemory, found: &Found) {
     let others = memory.looks_for_others();
-    memory.begin(&Deed::Look, others);
+    memory.begin(&Deed::Look, &asked(others));
     assert!(memory.end(&ended(Deed::Look, Ok(Done::Looked)), found, NOW));
 }
 
@@ -102,10 +109,10 @@ fn every_deed_but_looking_makes_another_look_necessary() {
         let mut memory = memory();
         look(&mut memory, &saw(Vec::new()));
         assert!(is_fresh(&memory));
-        memory.begin(&deed, true);
+        memory.begin(&deed, &asked(true));
         assert_eq!(is_fresh(&memory), stays, "{deed:?} begins");
         look(&mut memory, &saw(Vec::new()));
-        memory.begin(&Deed::Probe, true);
+        memory.begin(&Deed::Probe, &asked(true));
         // Whatever was begun: it is what ended that counts.
         memory.end(
             &ended(deed.clone(), Err(failure(FailureClass::Unknown))),
@@ -125,7 +132,7 @@ fn what_was_seen_says_nothing_once_something_else_is_asked_for() {
     memory.hear(basis(2));
     assert!(!is_fresh(&memory));
     // A look that began before the edit.
-    memory.begin(&Deed::Look, true);
+    memory.begin(&Deed::Look, &asked(true));
     memory.hear(basis(3));
     memory.end(&ended(Deed::Look, Ok(Done::Looked)), &saw(Vec::new()), NOW);
     assert!(!is_fresh(&memory));
@@ -144,15 +151,15 @@ fn an_end_is_taken_once() {
 fn looks_that_fail_come_ever_more_seldom_and_stopped_ones_do_not_count() {
     let mut memory = memory();
     let mut next = |class| {
-        memory.begin(&Deed::Look, true);
+        memory.begin(&Deed::Look, &asked(true));
         memory.end(&ended(Deed::Look, Err(failure(class))), &Found::default(), NOW);
         match &memory.cloud {
-            Sight::Failed { count, next, .. } => Some((*count, next.saturating_sub(NOW))),
+            Sight::Failed { count, next, .. } => Some((*count, next.saturating_sub(NOW).as_secs())),
             _ => None,
         }
     };
-    assert_eq!(next(FailureClass::Unavailable), Some((1, Duration::from_secs(1))));
-    assert_eq!(next(FailureClass::Unavailable), Some((2, Duration::from_secs(2))));
+    assert_eq!(next(FailureClass::Unavailable), Some((1, 1)));
+    assert_eq!(next(FailureClass::Unavailable), Some((2, 2)));
     let why = StopReason::Draining;
     assert_eq!(next(FailureClass::Stopped { why }), None);
 }
@@ -166,7 +173,7 @@ fn a_cloud_that_could_not_even_be_asked_is_looked_at_as_soon_as_it_can_be() {
     memory.opened(&connection);
     assert_eq!(memory.cloud, Sight::Unseen);
     // What the cloud itself said holds for as long as it does.
-    memory.begin(&Deed::Look, true);
+    memory.begin(&Deed::Look, &asked(true));
     let denied = Err(failure(FailureClass::Permission));
     memory.end(&ended(Deed::Look, denied), &Found::default(), NOW);
     memory.opened(&connection);
@@ -196,15 +203,59 @@ fn an_image_of_another_content_says_nothing_of_whose_the_new_name_is() {
         ..basis(2)
     });
     assert!(memory.looks_for_others(), "the image that is there has the old name");
-    memory.begin(&Deed::Look, false);
+    memory.begin(&Deed::Look, &asked(false));
     assert!(memory.end(&ended(Deed::Look, Ok(Done::Looked)), &saw(vec![verified()]), NOW));
     assert!(!is_fresh(&memory), "nobody looked who has the new name");
 }
 
 #[test]
+fn of_a_verified_image_no_more_is_looked_at_than_itself_until_something_happens() {
+    let (one, hour) = (ImageId("one".to_owned()), Duration::from_hours(1));
+    let mut memory = memory();
+    let enough = |memory: &ImageMemory, after| memory.needs_only(Some(&one), NOW + after);
+    assert!(!enough(&memory, Duration::ZERO), "nothing was seen");
+    look(&mut memory, &saw(vec![verified()]));
+    assert!(enough(&memory, Duration::ZERO));
+    assert!(!memory.needs_only(None, NOW) && !memory.needs_only(Some(&ImageId("two".to_owned())), NOW));
+    assert!(!enough(&memory, hour), "what came beside it is seen within an hour");
+    // Seeing itself does not put that off, and what is not as it was is not enough to know.
+    let sees_one = Subject {
+        only_recorded: true,
+        ..asked(false)
+    };
+    memory.begin(&Deed::Look, &sees_one);
+    let op = ended(Deed::Look, Ok(Done::Looked));
+    assert!(memory.end(&op, &saw(vec![verified()]), NOW + Duration::from_mins(59)));
+    assert!(enough(&memory, Duration::from_mins(59)) && !enough(&memory, hour));
+    memory.begin(&Deed::Look, &sees_one);
+    let withdrawn = Record {
+        state: provider_plugin::RecordState::Withdrawn,
+        ..verified()
+    };
+    assert!(memory.end(&op, &saw(vec![withdrawn.clone()]), NOW));
+    assert!(!is_fresh(&memory) && !enough(&memory, Duration::ZERO));
+
+    let rival = Record {
+        id: ImageId("two".to_owned()),
+        ..verified()
+    };
+    for records in [vec![withdrawn], vec![verified(), rival]] {
+        look(&mut memory, &saw(records.clone()));
+        look(&mut memory, &saw(records));
+        assert!(is_fresh(&memory) && !enough(&memory, Duration::ZERO));
+    }
+    look(&mut memory, &saw(vec![verified()]));
+    memory.begin(&Deed::Amend { id: one.0.clone() }, &asked(false));
+    assert!(!enough(&memory, Duration::ZERO), "something of ours is under way");
+    look(&mut memory, &saw(vec![verified()]));
+    memory.hear(basis(2));
+    assert!(!enough(&memory, Duration::ZERO), "something else is asked for");
+}
+
+#[test]
 fn a_source_that_failed_is_asked_anew() {
     let mut memory = memory();
-    memory.begin(&Deed::Probe, true);
+    memory.begin(&Deed::Probe, &asked(true));
     let found = Found {
         source: Some(Source::default()),
         ..Found::default()
@@ -216,7 +267,7 @@ fn a_source_that_failed_is_asked_anew() {
         attempt: 1,
         staged: false,
     };
-    memory.begin(&deed, true);
+    memory.begin(&deed, &asked(true));
     let broke = Err(failure(FailureClass::SourceChanged));
     memory.end(&ended(deed, broke), &Found::default(), NOW);
     assert_eq!(memory.source, Sight::Unseen);

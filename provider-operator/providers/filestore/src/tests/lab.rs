@@ -159,7 +159,7 @@ pub(super) async fn operate(
             RecordState::Dead => {
                 let next = store.create(image, record.attempt + 1).await?;
                 assert!(matches!(next, Created::New(_)), "{next:?}");
-                store.discard(&record.id, &image.subject.owner).await?;
+                store.discard(&record.id, &image.subject.marked(record.attempt)).await?;
             }
             _ => return Err(CloudError::new(ErrorClass::State, "operate", format!("{record:?}"))),
         }
@@ -172,6 +172,6 @@ pub(super) async fn tidy(store: &FileStore, owner: &OwnerId) -> Result<(), Cloud
     loop {
         let left = store.owned(owner).await?;
         let Some(first) = left.first() else { return Ok(()) };
-        store.discard(&first.id, owner).await?;
+        store.discard(&first.id, &first.marked(owner)).await?;
     }
 }

@@ -32,7 +32,7 @@ async fn new_content_takes_the_name_and_the_old_goes_without_it() {
     assert!(shown.contains(&is_new(1)) && shown.contains(&is_new(2)), "{shown:?}");
 
     let old_id = &records.iter().find(|record| record.attempt == 1).unwrap().id;
-    store.discard(old_id, &old.subject.owner).await.unwrap();
+    store.discard(old_id, &old.subject.marked(1)).await.unwrap();
     lab.has_published(NAME);
 }
 
@@ -54,7 +54,7 @@ async fn a_file_that_somebody_put_there_is_seen_and_stays() {
     );
     assert!(others[0].is_usable && others[0].is_of_our_project);
     store
-        .discard(&observed_id(&store, &image).await, &image.subject.owner)
+        .discard(&observed_id(&store, &image).await, &image.subject.marked(1))
         .await
         .unwrap();
     assert_eq!(lab.published(NAME).unwrap(), b"somebody's");

@@ -63,6 +63,16 @@ fn every_state_of_glance_is_one_of_ours() {
 }
 
 #[test]
+fn an_import_has_begun_when_its_task_is_there() {
+    for status in ["queued", "uploading", "importing"] {
+        let begun = json!({ "status": status, "os_glance_import_task": "7" });
+        assert!(matches!(state(begun), RecordState::Importing { .. }), "{status}");
+    }
+    let staged = json!({ "status": "uploading", "os_glance_import_task": null });
+    assert_eq!(state(staged), RecordState::Receiving);
+}
+
+#[test]
 fn an_import_of_which_nothing_is_shown_is_given_two_minutes() {
     let begun = |updated: &str| state(json!({ "cs_import": "begun", "updated_at": updated }));
     assert!(matches!(begun("2026-03-01T11:58:30Z"), RecordState::Importing { .. }));

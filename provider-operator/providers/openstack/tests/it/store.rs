@@ -76,6 +76,33 @@ async fn an_image_is_made_sent_published_and_seen() {
 }
 
 #[tokio::test]
+async fn an_image_that_is_noted_down_is_seen_by_one_request_where_that_is_enough() {
+    let fake = fake().await;
+    let (store, mut image) = (store(fake.site(), "openstack"), image("ubuntu"));
+    let id = whole(&store, &image).await;
+    store.publish(&id, &image, "sha256:1").await.unwrap();
+    let asked = || fake.count(&Method::GET, "/v2/images");
+    let all = observe(&store, &image).await;
+    image.subject.recorded = Some(id.clone());
+    let before = asked();
+    assert_eq!(observe(&store, &image).await, all);
+    assert_eq!(asked(), before + 2, "hidden ones and others");
+    image.subject.only_recorded = true;
+    let before = asked();
+    assert_eq!(observe(&store, &image).await, all);
+    assert_eq!(asked(), before + 1);
+    // What is not there any more, or not this object's, is no reason to overlook what is.
+    let second = create(&store, &image, 2).await;
+    store.discard(&id, &image.subject.marked(1)).await.unwrap();
+    let stranger = made(store.glance(), json!({})).await;
+    for recorded in [id, stranger] {
+        image.subject.recorded = Some(recorded);
+        let [record] = observe(&store, &image).await.records.try_into().unwrap();
+        assert_eq!(record.id, second);
+    }
+}
+
+#[tokio::test]
 async fn one_of_many_makes_an_image_and_the_others_find_it() {
     let fake = fake().await;
     let image = image("ubuntu");
@@ -104,7 +131,10 @@ async fn an_id_that_is_taken_burns_the_attempt_and_no_other() {
     let fake = fake().await;
     let (store, mut image) = (store(fake.site(), "openstack"), image("ubuntu"));
     let id = create(&store, &image, 1).await;
-    assert_eq!(store.discard(&id, &image.subject.owner).await.unwrap(), Discarded::Gone);
+    assert_eq!(
+        store.discard(&id, &image.subject.marked(1)).await.unwrap(),
+        Discarded::Gone
+    );
     assert_eq!(store.create(&image, 1).await.unwrap(), Created::Taken);
     let second = create(&store, &image, 2).await;
     assert_ne!(second, id);
@@ -154,13 +184,13 @@ async fn what_happens_in_the_cloud_is_seen() {
     fake.delay_deletion(&id.0);
     assert_eq!(state(&store, &image).await, RecordState::Going);
     assert_eq!(
-        store.discard(&id, &image.subject.owner).await.unwrap(),
+        store.discard(&id, &image.subject.marked(1)).await.unwrap(),
         Discarded::Going
     );
     fake.remove(&id.0);
     assert_eq!(observe(&store, &image).await, Observed::default());
     assert_eq!(
-        store.discard(&id, &image.subject.owner).await.unwrap(),
+        store.discard(&id, &image.subject.marked(1)).await.unwrap(),
         Discarded::WasGone
     );
 }
@@ -185,7 +215,10 @@ async fn a_cloud_that_dies_in_an_upload_leaves_an_image_that_is_receiving() {
     assert_eq!(sent.unwrap_err().class, ErrorClass::Unknown);
     assert_eq!(state(&store, &image).await, RecordState::Receiving);
     assert_eq!(notes.0.lock().unwrap().len(), 0, "nothing was sealed");
-    assert_eq!(store.discard(&id, &image.subject.owner).await.unwrap(), Discarded::Gone);
+    assert_eq!(
+        store.discard(&id, &image.subject.marked(1)).await.unwrap(),
+        Discarded::Gone
+    );
 }
 
 #[tokio::test]
@@ -351,7 +384,11 @@ async fn strangers_are_never_touched() {
     for stranger in &strangers {
         let before = told(&fake, stranger);
         let refused = [
-            store.discard(stranger, owner).await.unwrap_err().class,
+            store
+                .discard(stranger, &image.subject.marked(1))
+                .await
+                .unwrap_err()
+                .class,
             store.relinquish(stranger, owner).await.unwrap_err().class,
             store.publish(stranger, &image, "sha256:1").await.unwrap_err().class,
             store.amend(stranger, &image).await.unwrap_err().class,
@@ -376,9 +413,12 @@ async fn protected_ones_of_ours_are_deleted_and_those_in_use_told() {
     store.publish(&id, &image, "sha256:1").await.unwrap();
     assert_eq!(told(&fake, &id)["protected"], true);
     fake.answer(Method::DELETE, &id.0, StatusCode::CONFLICT, &[], "Image is in use", 1);
-    let error = store.discard(&id, &image.subject.owner).await.unwrap_err();
+    let error = store.discard(&id, &image.subject.marked(1)).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::InUse, "{error}");
-    assert_eq!(store.discard(&id, &image.subject.owner).await.unwrap(), Discarded::Gone);
+    assert_eq!(
+        store.discard(&id, &image.subject.marked(1)).await.unwrap(),
+        Discarded::Gone
+    );
     assert!(fake.ids().is_empty());
 }
 
@@ -435,7 +475,7 @@ async fn an_image_whose_options_make_no_sense_any_more_is_seen_and_deleted() {
         panic!("{observed:?}");
     };
     assert_eq!((&record.id, record.drift.len()), (&id, 0));
-    store.discard(&id, &image.subject.owner).await.unwrap();
+    store.discard(&id, &image.subject.marked(1)).await.unwrap();
     assert!(fake.ids().is_empty());
 }
 

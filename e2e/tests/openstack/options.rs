@@ -1,0 +1,126 @@
+//! What people choose of an image besides its bytes, as it is in a real Glance in the end: in the words of our own files and of those of others.
+
+use anyhow::{Context, Result, ensure};
+use e2e::{
+    eventually,
+    journey::SOON,
+    stage::{Cloud, DISK, IMAGE_OBJECT, Stage, message_of, on_stage, on_stage_as, small, tag},
+};
+use openstack_lab::{
+    facts::Visitor,
+    source::{Article, sha256, sha512},
+};
+use serde_json::{Value, json};
+
+/// Waits until these fields of an image have these values.
+async fn is_so(stage: &Stage<'_>, id: &str, fields: &Value) -> Result<()> {
+    eventually(SOON, "what is chosen to be so in the cloud", async || {
+        let image = stage.cloud.image(id).await?;
+        for (field, wanted) in fields.as_object().into_iter().flatten() {
+            ensure!(image[field] == *wanted, "{field} is {} and not {wanted}", image[field]);
+        }
+        Ok::<_, anyhow::Error>(())
+    })
+    .await
+}
+
+#[test]
+fn what_is_chosen_of_an_image_is_so_in_the_cloud_and_follows_the_choice() -> Result<()> {
+    const CHOSEN: &str = "5e1ec7ed-0000-4000-8000-000000000001";
+    on_stage(async |stage| {
+        stage.source.put(DISK, Article::of(small(1)));
+        let choice =
+            |options: Value| json!({ "image": { "createOpts": options }, "transfer": { "stores": ["store-b"] } });
+        let first = json!({ "id": CHOSEN, "os_hidden": true, "visibility": "shared", "tags": ["nodes", "old"] });
+        stage.want("ubuntu", DISK, choice(first)).await?;
+        stage.operate().await?;
+        let id = stage.id("ubuntu").await?;
+        ensure!(id == CHOSEN, "it is {id}");
+        let made = json!({
+            "status": "active", "os_hidden": true, "visibility": "shared", "tags": ["nodes", "old"], "stores": "store-b",
+        });
+        is_so(stage, &id, &made).await?;
+
+        let second = json!({ "id": CHOSEN, "os_hidden": false, "visibility": "private", "tags": ["nodes"] });
+        stage.want("ubuntu", DISK, choice(second)).await?;
+        let amended = json!({ "os_hidden": false, "visibility": "private", "tags": ["nodes"], "stores": "store-b" });
+        is_so(stage, &id, &amended).await?;
+
+        // Ids are given once, whoever has them.
+        let taken = json!({ "image": { "createOpts": { "id": CHOSEN } } });
+        stage.want("debian", DISK, taken).await?;
+        let status = stage.ready("debian").await?;
+        let other = status.image.context("an image")?.id;
+        ensure!(
+            other != CHOSEN && status.attempt == Some(2),
+            "{other} at {:?}",
+            status.attempt
+        );
+        Ok(vec![id, other])
+    })
+}
+
+/// They are in no list that does not ask for them.
+#[test]
+fn an_image_that_another_project_gives_to_everybody_is_used_where_that_is_wanted() -> Result<()> {
+    const NAME: &str = "of-the-community";
+    on_stage_as("demo", async |stage| {
+        let site = stage.site().clone();
+        let visitor = Visitor::new(&site).await?;
+        let neighbour = Cloud(visitor.tenant("other").await?);
+        let theirs = neighbour.uploaded(NAME, &small(3)).await?;
+        neighbour.set(&theirs, "visibility", "community").await?;
+        stage.want_disk(NAME, &small(1)).await?;
+        stage.operate().await?;
+        let told = message_of(&stage.not_ready(NAME, "ImageNameTaken").await?);
+        ensure!(told.contains(&theirs), "{told}");
+
+        stage.want(NAME, DISK, json!({ "policy": "Adopt" })).await?;
+        let image = stage.ready(NAME).await?.image.context("an image")?;
+        ensure!(image.id == theirs && image.adopted, "{image:?}");
+        stage.delete(NAME).await?;
+        let image = neighbour.image(&theirs).await?;
+        ensure!(
+            image["status"] == "active",
+            "somebody else's image was touched: {image}"
+        );
+        neighbour.delete(&theirs).await?;
+        Ok(Vec::new())
+    })
+}
+
+#[test]
+fn an_image_in_the_shape_of_the_resource_controller_comes_with_all_that_is_said_of_it() -> Result<()> {
+    on_stage(async |stage| {
+        let disk = small(1);
+        stage.source.put(DISK, Article::of(disk.clone()));
+        let digest = sha256(&disk);
+        let image = json!([{ "image": { "resource": {
+            "name": "ubuntu", "visibility": "private", "tags": ["capi"], "protected": true,
+            "properties": {
+                "architecture": "x86_64", "hypervisorType": "qemu", "minDiskGB": 20, "minMemoryMB": 2048,
+                "hardware": { "cpuCores": 2, "diskBus": "scsi", "qemuGuestAgent": true, "rngModel": "virtio" },
+                "operatingSystem": { "distro": "ubuntu", "version": "22.04" },
+            },
+            "content": { "diskFormat": "qcow2", "download": {
+                "url": stage.source.url(DISK),
+                "hash": { "algorithm": "sha256", "value": digest.trim_start_matches("sha256:") },
+            } },
+        } } }]);
+        // JSON is YAML.
+        stage.publish_image("v1", &image.to_string())?;
+        stage.want_release(&tag("v1")).await?;
+        stage.operate().await?;
+        stage.release_is(&tag("v1"), true).await?;
+        let id = stage.id(IMAGE_OBJECT).await?;
+        let expected = json!({
+            "status": "active", "name": "ubuntu", "visibility": "private", "tags": ["capi"], "protected": true,
+            "disk_format": "qcow2", "container_format": "bare", "min_disk": 20, "min_ram": 2048,
+            "architecture": "x86_64", "hypervisor_type": "qemu", "hw_cpu_cores": "2", "hw_disk_bus": "scsi",
+            "hw_qemu_guest_agent": "true", "hw_rng_model": "virtio", "os_distro": "ubuntu", "os_version": "22.04",
+            "os_hash_value": sha512(&disk), "cs_verified": digest,
+        });
+        is_so(stage, &id, &expected).await?;
+        Ok(vec![id])
+    })
+}
