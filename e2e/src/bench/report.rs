@@ -54,6 +54,10 @@ impl Goal {
         }
     }
 
+    pub(super) fn is_met(&self) -> bool {
+        self.met
+    }
+
     /// There should be none of it.
     pub(super) fn none(what: &'static str, of: &str, found: usize) -> Self {
         Self::at_most(0.0, what, of, count(found))

@@ -103,7 +103,19 @@ pub(super) const fn reason_of(class: FailureClass) -> WaitReason {
         | FailureClass::SourceNotAnImage
         | FailureClass::SourceChanged
         | FailureClass::DigestUnknown => WaitReason::Source,
-        _ => WaitReason::CloudUnavailable,
+        FailureClass::Unavailable
+        | FailureClass::Invalid
+        | FailureClass::Unsupported
+        | FailureClass::InUse
+        | FailureClass::State
+        | FailureClass::Gone
+        | FailureClass::Unknown
+        | FailureClass::NotOurs
+        | FailureClass::JobVanished
+        | FailureClass::Sealing
+        | FailureClass::BuildFailed { .. }
+        | FailureClass::OutOfMemory
+        | FailureClass::Stopped { .. } => WaitReason::CloudUnavailable,
     }
 }
 

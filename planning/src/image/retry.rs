@@ -125,7 +125,15 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
         (FailureClass::OutOfMemory, _) => twice_more(count).map_or_else(|| halt(HaltReason::OutOfMemory), again),
         (FailureClass::Sealing, _) => twice_more(count).map_or_else(|| halt(HaltReason::SealNotKept), again),
         // Races; and what was stopped because it did not move may move the next time.
-        _ => again(race(count)),
+        (
+            FailureClass::State
+            | FailureClass::Gone
+            | FailureClass::Unknown
+            | FailureClass::NotOurs
+            | FailureClass::JobVanished
+            | FailureClass::Stopped { .. },
+            _,
+        ) => again(race(count)),
     }
 }
 
@@ -222,7 +230,26 @@ pub fn look_again(failure: &Failure, key: &str, count: u32) -> Duration {
     let delay = match failure.class {
         FailureClass::Credentials => CREDENTIALS,
         FailureClass::Permission | FailureClass::Invalid | FailureClass::Unsupported => PERMISSION,
-        _ => patience(failure, count),
+        FailureClass::Unavailable
+        | FailureClass::Throttled
+        | FailureClass::Quota
+        | FailureClass::Busy
+        | FailureClass::State
+        | FailureClass::Gone
+        | FailureClass::Unknown
+        | FailureClass::NotOurs
+        | FailureClass::JobVanished
+        | FailureClass::InUse
+        | FailureClass::SourceGone
+        | FailureClass::SourceBroken
+        | FailureClass::SourceMismatch
+        | FailureClass::SourceNotAnImage
+        | FailureClass::SourceChanged
+        | FailureClass::DigestUnknown
+        | FailureClass::Sealing
+        | FailureClass::BuildFailed { .. }
+        | FailureClass::OutOfMemory
+        | FailureClass::Stopped { .. } => patience(failure, count),
     };
     apart(delay, key, count)
 }

@@ -166,7 +166,12 @@ pub(super) const fn reason_of_failure(class: FailureClass) -> Reason {
             why: StopReason::Stalled,
         } => Reason::TransferStalled,
         // Races, and what we stopped ourselves.
-        _ => Reason::Progressing,
+        FailureClass::State
+        | FailureClass::Gone
+        | FailureClass::Unknown
+        | FailureClass::NotOurs
+        | FailureClass::JobVanished
+        | FailureClass::Stopped { .. } => Reason::Progressing,
     }
 }
 
@@ -186,7 +191,17 @@ pub(super) const fn remedy_of_failure(class: FailureClass) -> Option<&'static st
         FailureClass::OutOfMemory => Some(remedy(HaltReason::OutOfMemory)),
         FailureClass::Sealing => Some(remedy(HaltReason::SealNotKept)),
         FailureClass::InUse => Some("delete what is made of the image, or let it be"),
-        _ => None,
+        FailureClass::Unavailable
+        | FailureClass::Throttled
+        | FailureClass::Busy
+        | FailureClass::SourceBroken
+        | FailureClass::SourceChanged
+        | FailureClass::State
+        | FailureClass::Gone
+        | FailureClass::Unknown
+        | FailureClass::NotOurs
+        | FailureClass::JobVanished
+        | FailureClass::Stopped { .. } => None,
     }
 }
 

@@ -197,7 +197,7 @@ fn an_image_that_the_cloud_converted_is_ready_and_says_what_nobody_can_compare()
     let mut input = Input::with(&[made]).changed(|input| {
         input.wanted.via = Via::Staged;
         input.wanted.format = Some("qcow2".to_owned());
-        input.wanted.digest = planning::image::Pinned::parse(&format!("sha256:{}", "b".repeat(64)));
+        input.wanted.digest = Pinned::parse(&format!("sha256:{}", "b".repeat(64)));
     });
     had(&mut input, 2);
     let digest = format!("sha256:{}", "b".repeat(64));

@@ -139,10 +139,10 @@ fn a_search_counts_what_it_found_and_left() {
         server.apply(&release(FIRST));
         counted(&paused(), &server, directory.path(), flags, async || sleep(time).await).1
     };
+    let cloud = directory.path().display();
     let of = |verified: bool, count: u64| {
-        format!(
-            "stackwright_provider_orphans{{provider=\"filestore\",cloud=\"default\",verified=\"{verified}\"}} {count}\n"
-        )
+        let labels = format!("provider=\"filestore\",cloud=\"{cloud}\",verified=\"{verified}\"");
+        format!("stackwright_provider_orphans{{{labels}}} {count}\n")
     };
     let page = after(&[], HOUR + HOUR / 4);
     assert!(page.contains(&of(true, 1)) && page.contains(&of(false, 1)), "{page}");

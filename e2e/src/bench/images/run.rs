@@ -306,7 +306,7 @@ mod tests {
                 cpu_percent: 0.0,
                 rss_mib: 10.0,
             };
-            idle.goals().iter().all(|goal| goal.met)
+            idle.goals().iter().all(Goal::is_met)
         };
         assert!(met(20, 2));
         assert!(!met(21, 2), "more than one question at a look");

@@ -182,7 +182,13 @@ const fn place(class: FailureClass) -> (ConditionType, Severity) {
             why: StopReason::Stalled,
         } => (transferred, Severity::Warning),
         // Races, and what is over in a moment.
-        _ => (transferred, Severity::Info),
+        FailureClass::Busy
+        | FailureClass::State
+        | FailureClass::Gone
+        | FailureClass::Unknown
+        | FailureClass::NotOurs
+        | FailureClass::JobVanished
+        | FailureClass::Stopped { .. } => (transferred, Severity::Info),
     }
 }
 

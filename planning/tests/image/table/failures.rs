@@ -308,7 +308,7 @@ fn what_moves_all_bytes_for_nothing_is_given_up_the_third_time() {
         (FailureClass::OutOfMemory, HaltReason::OutOfMemory),
         (FailureClass::Sealing, HaltReason::SealNotKept),
     ] {
-        assert_eq!(delays(class, 2), [60, 300], "{class:?}");
+        waits_in_turn(class, &[60, 240]);
         assert_eq!(halts(&settled(class, 3), reason), "it did not work");
     }
 }

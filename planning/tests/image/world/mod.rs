@@ -369,8 +369,9 @@ impl World {
                 None => end,
             };
             // Status keeps whole seconds, and so does the clock of this world.
+            let wake = wake.min(end);
             let wake = Duration::from_secs(wake.as_secs() + u64::from(wake.subsec_nanos() > 0));
-            self.pass(wake.min(end).saturating_sub(self.steady));
+            self.pass(wake.saturating_sub(self.steady));
         }
         self.run();
     }
