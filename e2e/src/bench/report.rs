@@ -146,7 +146,7 @@ fn summed_up(goals: &[Goal]) -> Vec<Vec<String>> {
             .or_insert((goal, goal.found, goal.found, Vec::new()));
         line.1 = line.1.min(goal.found);
         line.2 = line.2.max(goal.found);
-        if !goal.met {
+        if !goal.is_met() {
             line.3.push(&goal.of);
         }
     }
