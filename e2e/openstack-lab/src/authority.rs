@@ -1,4 +1,4 @@
-//! An authority that nobody trusts but those who are told to, and the certificate that it gave to the servers of one cloud on this machine.
+//! An authority that nobody trusts but those who are told to, and the certificates that it gave to the servers of one cloud on this machine and to their client.
 
 use std::sync::Arc;
 
@@ -7,9 +7,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 use rustls::{
-    ServerConfig,
+    RootCertStore, ServerConfig,
     crypto::aws_lc_rs,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::WebPkiClientVerifier,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -21,6 +22,17 @@ pub(crate) struct Authority {
     pub(crate) certificate: String,
     /// Their key.
     pub(crate) key: String,
+    /// What a client shows to servers that ask for it.
+    pub(crate) client: Pair,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
 }
 
 impl Authority {
@@ -38,31 +50,57 @@ impl Authority {
             .context("failed to sign an authority")?
             .pem();
         let issuer = Issuer::new(authority, key);
-        let server_key = KeyPair::generate().context("failed to make the key of a server")?;
-        let mut server = CertificateParams::new(["127.0.0.1", "localhost"].map(str::to_owned))?;
-        server.distinguished_name.push(DnType::CommonName, "localhost");
-        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        server.use_authority_key_identifier_extension = true;
-        let certificate = server
-            .signed_by(&server_key, &issuer)
-            .context("failed to sign a certificate")?;
+        let server = signed(
+            &issuer,
+            &["127.0.0.1", "localhost"],
+            ExtendedKeyUsagePurpose::ServerAuth,
+        )?;
+        let client = signed(&issuer, &["client"], ExtendedKeyUsagePurpose::ClientAuth)?;
         Ok(Self {
             pem,
-            certificate: certificate.pem(),
-            key: server_key.serialize_pem(),
+            certificate: server.certificate,
+            key: server.key,
+            client,
         })
     }
 
-    /// What makes a connection of this process one by TLS.
-    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor> {
+    /// What makes a connection of this process one by TLS, with whomever or only with the client of the authority.
+    pub(crate) fn acceptor(&self, asks_for_certificates: bool) -> Result<TlsAcceptor> {
         let chain = CertificateDer::from_pem_slice(self.certificate.as_bytes());
         let chain = vec![chain.context("unable to read the certificate of the services")?];
         let key =
             PrivateKeyDer::from_pem_slice(self.key.as_bytes()).context("unable to read the key of the services")?;
-        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?;
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let config =
+            ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+        let config = if asks_for_certificates {
+            let mut roots = RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).context("unable to read the authority")?)?;
+            config.with_client_cert_verifier(
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                    .build()
+                    .context("unable to ask for certificates")?,
+            )
+        } else {
+            config.with_no_client_auth()
+        };
+        let config = config.with_single_cert(chain, key)?;
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
+}
+
+/// A new pair for these names, the last of which is its subject.
+fn signed(issuer: &Issuer<'_, KeyPair>, names: &[&str], usage: ExtendedKeyUsagePurpose) -> Result<Pair> {
+    let key = KeyPair::generate().context("failed to make a key")?;
+    let mut params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())?;
+    if let Some(subject) = names.last() {
+        params.distinguished_name.push(DnType::CommonName, *subject);
+    }
+    params.extended_key_usages = vec![usage];
+    params.use_authority_key_identifier_extension = true;
+    let certificate = params.signed_by(&key, issuer).context("failed to sign a certificate")?;
+    Ok(Pair {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }

@@ -32,7 +32,7 @@ pub use self::faults::Asked;
 use self::{faults::Faults, model::State};
 use crate::{
     Kind, Limits, Site,
-    authority::Authority,
+    authority::{Authority, Pair},
     listening::{Listening, Port},
     lock,
 };
@@ -51,6 +51,8 @@ pub struct FakeOptions {
     pub prefix: bool,
     /// Whether they speak TLS, by a certificate of an authority of their own.
     pub tls: bool,
+    /// Whether they speak it only with who shows the certificate of [`Fake::client`].
+    pub asks_for_certificates: bool,
     /// How long tokens are good for.
     pub token_ttl: Duration,
     /// The import methods that are announced, and do something.
@@ -73,6 +75,7 @@ impl Default for FakeOptions {
         Self {
             prefix: false,
             tls: false,
+            asks_for_certificates: false,
             token_ttl: Duration::from_hours(1),
             methods: methods.map(str::to_owned).to_vec(),
             page: 25,
@@ -88,6 +91,7 @@ impl Default for FakeOptions {
 #[derive(Debug)]
 pub struct Fake {
     site: Site,
+    client: Option<Pair>,
     shared: Arc<Shared>,
     _listening: [Listening; 2],
 }
@@ -143,7 +147,11 @@ impl Fake {
             converts: AtomicBool::new(false),
             lives: watch::Sender::new(0),
         });
-        let tls = authority.as_ref().map(Authority::acceptor).transpose()?;
+        let asks_for_certificates = shared.options.asks_for_certificates;
+        let tls = authority
+            .as_ref()
+            .map(|authority| authority.acceptor(asks_for_certificates))
+            .transpose()?;
         let serve = |port, service| serving::serve(port, tls.clone(), Arc::clone(&shared), service);
         let listening = [
             serve(keystone, serving::Service::Identity),
@@ -151,6 +159,7 @@ impl Fake {
         ];
         Ok(Self {
             site,
+            client: authority.map(|authority| authority.client),
             shared,
             _listening: listening,
         })
@@ -159,6 +168,11 @@ impl Fake {
     /// What a test may know about it.
     pub fn site(&self) -> &Site {
         &self.site
+    }
+
+    /// What a client shows where it is asked for, if they speak TLS.
+    pub fn client(&self) -> Option<&Pair> {
+        self.client.as_ref()
     }
 }
 

@@ -19,6 +19,7 @@ pub mod source;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use authority::Pair;
 pub use site::{Kind, Limits, Login, Site};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,12 +1,6 @@
 //! Logins, calls, lists, and what goes wrong with them.
 
-use std::{
-    io::{Read, Write},
-    net::TcpListener,
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::future;
 use http::{Method, StatusCode};
@@ -18,6 +12,7 @@ use provider_openstack::{
     transport::Transport,
 };
 use provider_plugin::{CloudError, ErrorClass};
+use secrecy::SecretString;
 use serde_json::json;
 
 use crate::fixture::{Nowhere, fake, fake_with, glance, loopback, made, session, session_at};
@@ -245,32 +240,39 @@ async fn a_cloud_that_nobody_vouches_for_is_not_trusted_but_where_the_user_says_
 }
 
 #[tokio::test]
-async fn a_cloud_that_asks_for_our_certificate_is_told_of_with_where_it_belongs() {
-    // A record of TLS: fatal, and that a certificate is required.
-    const REFUSAL: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 116];
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    // Ends with the process of the tests.
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let _ = stream.read_exact(&mut [0; 5]);
-            let _ = stream.write_all(&REFUSAL);
-            // Until the other end, which may go as it likes, has read it and is gone.
-            let _ = stream.read_to_end(&mut Vec::new());
-        }
-    });
-    let fake = fake().await;
-    let mut site = fake.site().clone();
-    site.keystone.set_scheme("https").unwrap();
-    site.keystone.set_port(Some(port)).unwrap();
+async fn a_cloud_that_asks_for_our_certificate_gets_it_and_without_one_is_told_of_with_where_it_belongs() {
+    let fake = fake_with(FakeOptions {
+        tls: true,
+        asks_for_certificates: true,
+        ..FakeOptions::default()
+    })
+    .await;
     // As people have it on their own machines.
     let paths = "  interface: public\n    cert: ~/ours.pem\n    key: ~/ours.key";
-    let yaml = site.clouds_yaml(None).replace("  interface: public", paths);
-    let cloud = cloud(yaml.as_bytes(), "openstack", Beside::default()).unwrap();
-    let transport = Transport::new(&cloud.tls, loopback()).unwrap();
-    let error = Session::new(cloud, transport).token(Need::Usual).await.unwrap_err();
+    let yaml = fake.site().clouds_yaml(None).replace("  interface: public", paths);
+    let login = async |beside: Beside<'_>| {
+        let cloud = cloud(yaml.as_bytes(), "openstack", beside).unwrap();
+        let transport = Transport::new(&cloud.tls, loopback()).unwrap();
+        Session::new(cloud, transport).token(Need::Usual).await
+    };
+    let trusted = Beside {
+        cacert: fake.site().ca.as_deref(),
+        ..Beside::default()
+    };
+    let error = login(trusted).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Unavailable);
     assert!(error.to_string().contains("under the keys cert and key"), "{error}");
+    assert_eq!(logins(&fake), 0);
+
+    let ours = fake.client().unwrap();
+    let key = SecretString::from(ours.key.clone());
+    let shown = Beside {
+        cert: Some(&ours.certificate),
+        key: Some(&key),
+        ..trusted
+    };
+    login(shown).await.unwrap();
+    assert_eq!(logins(&fake), 1);
 }
 
 #[tokio::test]
