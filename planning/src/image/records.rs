@@ -155,14 +155,10 @@ pub(super) fn superseded(case: &Case<'_>, cloud: &Cloud) -> Option<Step> {
 fn amendment(case: &Case<'_>, best: &RecordSeen) -> Option<Step> {
     let is_tried = case.seen.amended.as_ref().is_some_and(|amended| {
         let age = case.now.steady.saturating_sub(amended.at);
-        same_drift(&amended.drift, &best.drift) && age < AMEND_AGAIN
+        amended.is_of(&best.drift) && age < AMEND_AGAIN
     });
     let differs = !best.drift.is_empty() && !is_tried;
     differs.then(|| in_process(Deed::Amend { id: best.id.clone() }))
-}
-
-fn same_drift(one: &[Drift], other: &[Drift]) -> bool {
-    one.len() == other.len() && one.iter().all(|drift| other.contains(drift))
 }
 
 /// A verified image that an admin lets nobody use is the admin's to decide about.

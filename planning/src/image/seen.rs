@@ -149,13 +149,22 @@ pub struct Drift {
     pub wanted: String,
 }
 
-/// When which options were brought in line.
+/// When which options were brought in line, or were to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amended {
     /// Those that differed.
     pub drift: Vec<Drift>,
     /// When.
     pub at: Duration,
+    /// Why the cloud did not take them, if it did not.
+    pub refused: Option<Failure>,
+}
+
+impl Amended {
+    /// Whether it was about these differences, in whatever order.
+    pub(super) fn is_of(&self, drift: &[Drift]) -> bool {
+        self.drift.len() == drift.len() && self.drift.iter().all(|one| drift.contains(one))
+    }
 }
 
 /// An image that is not ours.

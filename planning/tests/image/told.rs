@@ -9,9 +9,9 @@ use crds::providers::Provider;
 use crds::providers::image_status::{ImagePhase, NodeImageStatus, Sealed, SentVia, TransferStatus};
 use jiff::SignedDuration;
 use planning::image::{
-    Abilities, Algorithm, Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, Form, HaltReason,
-    Halted, ImagePolicy, JobsSight, Now, Op, OpState, Pinned, Quota, RecordSeen, RecordState, SENDING_RESTS, Sight,
-    Situation, Source, Step, Told, Via, after, tell,
+    Abilities, Algorithm, Amended, Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, Form,
+    HaltReason, Halted, ImagePolicy, JobsSight, Now, Op, OpState, Pinned, Quota, RecordSeen, RecordState,
+    SENDING_RESTS, Sight, Situation, Source, Step, Told, Via, after, tell,
 };
 use planning::next::Next;
 
@@ -378,6 +378,44 @@ fn options_that_differ_are_told_and_the_image_stays_ready() {
         message(&status, ConditionType::Verified),
         "options are otherwise in the cloud: min_disk is 10 and should be 20"
     );
+}
+
+#[test]
+fn options_that_the_cloud_refuses_are_told_with_its_words_and_what_to_do() {
+    let drift = vec![Drift {
+        field: "visibility".to_owned(),
+        found: "private".to_owned(),
+        wanted: "public".to_owned(),
+    }];
+    let refused = Failure {
+        message: "the cloud answered 403 to a change of the image".to_owned(),
+        ..failure(FailureClass::Permission)
+    };
+    let mut input = Input::with(&[RecordSeen {
+        drift: drift.clone(),
+        ..verified(2)
+    }])
+    .changed(|input| {
+        input.seen.amended = Some(Amended {
+            drift,
+            at: before(5),
+            refused: Some(refused),
+        });
+    });
+    had(&mut input, 2);
+    let status = told(&input);
+    assert!(status.ready);
+    assert_eq!(
+        message(&status, ConditionType::Verified),
+        "options are otherwise in the cloud: visibility is private and should be public, because the cloud answered 403 to a change of \
+         the image; give the project or user the right, or ask for less"
+    );
+    // Of other options nothing was said yet.
+    if let Some(amended) = &mut input.seen.amended {
+        amended.drift[0].found = "shared".to_owned();
+    }
+    let message = message(&told(&input), ConditionType::Verified).to_owned();
+    assert!(message.ends_with("should be public"), "{message}");
 }
 
 #[test]

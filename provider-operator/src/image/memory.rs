@@ -176,6 +176,7 @@ impl ImageMemory {
                     self.amended = Some(Amended {
                         drift: begun.drift,
                         at: now,
+                        refused: failure.filter(|failure| !is_stopped(failure)).cloned(),
                     });
                 }
                 if failure.is_some_and(is_of_source) {

@@ -3,7 +3,7 @@
 use crds::conditions::{ConditionStatus, ConditionType, Finding, Reason, Severity, with_ready};
 use crds::providers::Provider;
 
-use super::trouble::Trouble;
+use super::trouble::{Trouble, helpful};
 use super::view::{View, Work};
 use crate::image::judge::{converted, pinned};
 use crate::image::seen::{RecordState, Sight};
@@ -190,7 +190,14 @@ fn verified_ours(view: &View<'_>) -> Finding {
             .iter()
             .map(|drift| format!("{} is {} and should be {}", drift.field, drift.found, drift.wanted))
             .collect();
-        let message = format!("options are otherwise in the cloud: {}", options.join("; "));
+        let refused = view.seen.amended.as_ref().filter(|amended| amended.is_of(drift));
+        let refused = refused.and_then(|amended| amended.refused.as_ref());
+        let why = refused.map(|failure| format!(", because {}", helpful(&failure.message, failure.class)));
+        let message = format!(
+            "options are otherwise in the cloud: {}{}",
+            options.join("; "),
+            why.unwrap_or_default()
+        );
         return Finding::holds_because(TYPE, Reason::ImageDiffers, message);
     }
     if let Some((from, to)) = converted(view.format(), view.wanted) {

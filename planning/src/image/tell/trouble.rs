@@ -153,7 +153,7 @@ const fn reason_of_many(deed: DeedName) -> Reason {
 }
 
 /// What somebody does about it is said with it, once.
-fn helpful(message: &str, class: FailureClass) -> String {
+pub(super) fn helpful(message: &str, class: FailureClass) -> String {
     match remedy_of_failure(class).filter(|_| !advises(message)) {
         Some(remedy) => format!("{message}; {remedy}"),
         None => message.to_owned(),

@@ -100,7 +100,8 @@ fn r23_options_that_differ_are_brought_in_line_once_in_ten_minutes() {
         let drift = drift.clone();
         input.clone().changed(|input| {
             let at = before(seconds);
-            input.seen.amended = Some(Amended { drift, at });
+            let refused = None;
+            input.seen.amended = Some(Amended { drift, at, refused });
         })
     };
     assert!(matches!(amended(599).step(), Step::Rest { .. }));

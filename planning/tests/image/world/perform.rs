@@ -133,7 +133,12 @@ impl World {
                 Sight::Seen { value, .. } => value.records.iter().flat_map(|record| record.drift.clone()).collect(),
                 Sight::Unseen | Sight::Failed { .. } => Vec::new(),
             };
-            operator.amended = Some(Amended { drift, at: now });
+            let refused = outcome.as_ref().err().cloned();
+            operator.amended = Some(Amended {
+                drift,
+                at: now,
+                refused,
+            });
         }
         if let Err(failure) = outcome
             && matches!(deed, Deed::Probe)
