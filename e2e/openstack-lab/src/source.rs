@@ -37,6 +37,7 @@ pub struct Article {
     kind: &'static str,
     ranges: bool,
     measured: bool,
+    tagged: bool,
     breaks_every: Option<usize>,
     ends_at: Option<usize>,
     announces: Option<usize>,
@@ -54,6 +55,7 @@ impl Article {
             kind: "application/octet-stream",
             ranges: true,
             measured: true,
+            tagged: true,
             breaks_every: None,
             ends_at: None,
             announces: None,
@@ -112,6 +114,12 @@ impl Article {
             measured: false,
             ..self
         }
+    }
+
+    /// The same, by which nobody knows it again: neither its entity tag nor the time of its last change is told.
+    #[must_use]
+    pub fn without_a_tag(self) -> Self {
+        Self { tagged: false, ..self }
     }
 
     /// The same, which stands still at this byte until the server is told to [let go](Source::let_go).
@@ -176,6 +184,9 @@ impl Article {
         let mut answer = file.answer(request.headers(), |bytes| self.body(bytes, held));
         if !self.measured {
             answer.headers_mut().remove(header::CONTENT_LENGTH);
+        }
+        if !self.tagged {
+            answer.headers_mut().remove(header::ETAG);
         }
         if let Some(announced) = self.announces {
             let headers = answer.headers_mut();

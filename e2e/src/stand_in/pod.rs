@@ -237,12 +237,13 @@ impl Life {
             .context("failed to take the Pod")
     }
 
+    /// As a kubelet does it: conditions of others stay, by which somebody who evicts a Pod says so.
     async fn patch(&self) -> kube::Result<()> {
         let patch = lock(&self.report).patch(&self.pod);
         let name = self.pod.name_any();
         let patched = self
             .pods()
-            .patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))
+            .patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch))
             .await;
         patched.map(drop)
     }

@@ -19,7 +19,7 @@ use openstack_lab::{
     client::whole,
     disk,
     facts::Visitor,
-    proxy::{Proxy, Trouble},
+    proxy::{Passed, Proxy, Trouble},
     real::{Installed, Real, RealOptions},
     source::{Article, Source},
 };
@@ -140,6 +140,13 @@ impl<'a> Scene<'a> {
             anyhow::Ok(())
         })
         .await
+    }
+
+    /// How often all of an image was sent.
+    pub(crate) fn sent(&self) -> usize {
+        let is_sent =
+            |passed: &&Passed| passed.method == Method::PUT && passed.status.is_some_and(|status| status.is_success());
+        self.proxy.passed().iter().filter(is_sent).count()
     }
 
     /// Neither the credentials nor a token are told anywhere but in the Secret.

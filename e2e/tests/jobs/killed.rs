@@ -1,15 +1,20 @@
-//! Who brings an image by a Job is killed between two instructions: the program that sends, in its container, and the operator. The image is in the cloud in
-//! the end, once, and nothing else of ours is.
+//! Who brings an image by a Job is killed between two instructions: the program that sends, in its container, and the operator; or the Pod is told to end, by
+//! somebody who empties its node and by somebody who deletes it. The image is in the cloud in the end, once, and nothing else of ours is.
 
 use std::{fs, process::Command};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use e2e::{eventually, kubelet::processes_with};
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, EvictParams},
+};
 use serde_json::Value;
 
 use crate::{
     clouds::Scene,
+    everywhere,
     place::{PATIENCE, SHARED, Wish},
     really,
 };
@@ -93,5 +98,79 @@ fn a_job_goes_on_while_its_operator_is_killed_and_the_next_one_finds_it() -> Res
         ensure!(status["attempt"] == half["attempt"], "{status:#}");
         wish.delete().await?;
         scene.holds(&[]).await
+    })
+}
+
+/// The Pod that sends, and the Pods beside which it is.
+async fn sending(wish: &Wish<'_>) -> Result<(Pod, Api<Pod>)> {
+    let pods = wish.pods().await?;
+    let [pod] = <[Pod; 1]>::try_from(pods).map_err(|pods| anyhow!("{} Pods send", pods.len()))?;
+    Ok((pod, Api::namespaced(wish.place.client.clone(), wish.name)))
+}
+
+/// Waits until this Pod is gone and another one is in its place.
+async fn followed(wish: &Wish<'_>, pod: &Pod) -> Result<()> {
+    eventually(PATIENCE, "another Pod", async || {
+        let pods = wish.pods().await?;
+        let is_other = |other: &Pod| other.uid() != pod.uid();
+        ensure!(
+            pods.len() == 1 && pods.iter().all(is_other),
+            "{:?} after {}",
+            pods.iter().map(ResourceExt::name_any).collect::<Vec<_>>(),
+            pod.name_any()
+        );
+        anyhow::Ok(())
+    })
+    .await
+}
+
+/// The image is there, was sent once, and goes.
+async fn arrives_and_goes(scene: &Scene<'_>, wish: &Wish<'_>) -> Result<Value> {
+    let status = arrives_once(scene, wish).await?;
+    ensure!(scene.sent() == 1, "it was sent {} times", scene.sent());
+    wish.delete().await?;
+    scene.holds(&[]).await?;
+    Ok(status)
+}
+
+#[test]
+fn a_pod_that_is_evicted_while_it_sends_is_followed_by_another_of_its_job_and_the_image_comes_once() -> Result<()> {
+    everywhere(async |place| {
+        let Some(scene) = Scene::set(place, "evicted").await? else {
+            return Ok(());
+        };
+        let wish = scene.wish_for(SHARED, "evicted", true).await?;
+        let half = wish.moves().await?;
+        let (jobs, (pod, pods)) = (uids(&wish).await?, sending(&wish).await?);
+        pods.evict(&pod.name_any(), &EvictParams::default()).await?;
+        followed(&wish, &pod).await?;
+        let last = uids(&wish).await?;
+        ensure!(last == jobs && jobs.len() == 1, "{last:?} instead of {jobs:?}");
+        scene.source.let_go();
+        let status = arrives_and_goes(&scene, &wish).await?;
+        // Whoever empties a node does no harm to an attempt.
+        ensure!(
+            status["attempt"] == half["attempt"] && status["lastFailure"].is_null(),
+            "{status:#}"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_pod_that_is_deleted_while_it_sends_is_followed_by_that_of_another_job_and_the_image_comes_once() -> Result<()> {
+    everywhere(async |place| {
+        let Some(scene) = Scene::set(place, "deleted").await? else {
+            return Ok(());
+        };
+        let wish = scene.wish_for(SHARED, "deleted", true).await?;
+        wish.moves().await?;
+        let (jobs, (pod, pods)) = (uids(&wish).await?, sending(&wish).await?);
+        pods.delete(&pod.name_any(), &DeleteParams::default()).await?;
+        followed(&wish, &pod).await?;
+        let last = uids(&wish).await?;
+        ensure!(last.len() == 1 && last != jobs, "{last:?} after {jobs:?}");
+        scene.source.let_go();
+        arrives_and_goes(&scene, &wish).await.map(drop)
     })
 }

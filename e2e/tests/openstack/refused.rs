@@ -2,14 +2,23 @@
 //! meanwhile.
 
 use anyhow::{Context, Result, ensure};
-use crds::{labels, providers::openstack::OpenStackNodeImageRelease};
+use crds::{
+    labels,
+    providers::{image_status::NodeImageStatus, openstack::OpenStackNodeImageRelease},
+};
 use e2e::{
+    eventually,
+    journey::SOON,
     provider_operator::identity,
     stage::{DISK, SECRET, Stage, message_of, on_a_narrow_stage, on_a_stage_of_a_reader, on_stage, small},
 };
-use http::Method;
+use http::{Method, StatusCode};
 use kube::ResourceExt;
-use openstack_lab::{Limits, Login, Site, disk, source::Article};
+use openstack_lab::{
+    Limits, Login, Site, disk,
+    proxy::Passed,
+    source::{Article, sha512},
+};
 use serde_json::{Value, json};
 
 /// Most tags of an image and most properties, as Glance has it when nobody says otherwise.
@@ -17,6 +26,8 @@ const MOST: usize = 128;
 /// Our own tag, and our own properties.
 const OUR_TAGS: usize = 1;
 const OUR_PROPERTIES: usize = 7;
+/// What is said with every right that is missing.
+const ASK_OR_ASK_FOR_LESS: &str = "give the project or user the right, or ask for less";
 
 fn tags(count: usize) -> Value {
     (0..count).map(|number| format!("tag-{number}")).collect()
@@ -166,6 +177,8 @@ fn a_better_secret_is_noticed_where_a_role_was_missing_whatever_paths_it_names()
         stage.want_disk("ubuntu", &small(1)).await?;
         stage.operate().await?;
         let status = stage.not_ready("ubuntu", "PermissionDenied").await?;
+        let told = message_of(&status);
+        ensure!(told.contains("403") && told.contains(ASK_OR_ASK_FOR_LESS), "{told}");
         let failure = status.last_failure.context("a failure")?;
         ensure!(failure.request_id.as_deref().is_some_and(is_request_id), "{failure:?}");
         stage.cloud.holds(&[]).await?;
@@ -196,5 +209,89 @@ fn a_better_secret_is_noticed_where_a_role_was_missing_whatever_paths_it_names()
         let image = stage.cloud.image(&id).await?;
         ensure!(image["status"] == 404, "{image}");
         Ok(Vec::new())
+    })
+}
+
+#[test]
+fn who_may_not_make_an_image_public_is_told_so_before_anything_is_sent_until_it_is_to_be_private() -> Result<()> {
+    on_stage(async |stage| {
+        let disk = small(1);
+        stage.source.put(DISK, Article::of(disk.clone()));
+        want(stage, "ubuntu", json!({ "visibility": "public" })).await?;
+        stage.operate().await?;
+        let status = stage.not_ready("ubuntu", "PermissionDenied").await?;
+        let told = message_of(&status);
+        for words in ["403", "publicize_image", ASK_OR_ASK_FOR_LESS] {
+            ensure!(told.contains(words), "{words:?} is not in {told:?}");
+        }
+        let failure = status.last_failure.context("a failure")?;
+        let is_told = failure.reason == "PermissionDenied"
+            && failure.remedy.as_deref() == Some(ASK_OR_ASK_FOR_LESS)
+            && failure.request_id.as_deref().is_some_and(is_request_id);
+        ensure!(is_told, "{failure:?}");
+        stage.cloud.holds(&[]).await?;
+        let asked = || {
+            [(Method::POST, "/v2/images"), (Method::PUT, "/file")]
+                .map(|(method, part)| stage.proxy.count(&method, part))
+        };
+        ensure!(asked() == [1, 0], "{:?}", stage.proxy.passed());
+
+        want(stage, "ubuntu", json!({ "visibility": "private" })).await?;
+        let id = stage.id("ubuntu").await?;
+        let image = stage.cloud.image(&id).await?;
+        let is_it = image["status"] == "active"
+            && image["visibility"] == "private"
+            && image["os_hash_value"] == sha512(&disk).as_str();
+        ensure!(is_it, "{image}");
+        ensure!(asked() == [2, 1], "{:?}", stage.proxy.passed());
+        Ok(vec![id])
+    })
+}
+
+/// Whether it is told that the image is private in the cloud and should be public.
+fn tells_of_privacy(status: &NodeImageStatus) -> bool {
+    let verified = status.conditions.iter().find(|condition| condition.type_ == "Verified");
+    verified.is_some_and(|verified| {
+        let message = verified.message.as_deref().unwrap_or_default();
+        verified.reason.as_deref() == Some("ImageDiffers")
+            && message.contains("visibility is private and should be public")
+    })
+}
+
+#[test]
+fn an_image_that_may_not_become_public_stays_usable_and_tells_so_until_it_is_to_be_private() -> Result<()> {
+    on_stage(async |stage| {
+        stage.source.put(DISK, Article::of(small(1)));
+        want(stage, "ubuntu", json!({ "visibility": "private" })).await?;
+        stage.operate().await?;
+        let id = stage.id("ubuntu").await?;
+
+        want(stage, "ubuntu", json!({ "visibility": "public" })).await?;
+        let refused = || -> usize {
+            let is_refused =
+                |passed: &&Passed| passed.method == Method::PATCH && passed.status == Some(StatusCode::FORBIDDEN);
+            stage.proxy.passed().iter().filter(is_refused).count()
+        };
+        eventually(SOON, "the cloud to refuse", async || {
+            ensure!(refused() > 0, "{:?}", stage.proxy.passed());
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        let is_told = |status: &NodeImageStatus| status.ready && tells_of_privacy(status);
+        stage.until("ubuntu", "ready and told of as private", is_told).await?;
+        let image = stage.cloud.image(&id).await?;
+        let is_as_before =
+            image["status"] == "active" && image["os_hidden"] == false && image["visibility"] == "private";
+        ensure!(is_as_before, "{image}");
+
+        want(stage, "ubuntu", json!({ "visibility": "private" })).await?;
+        let is_over = |status: &NodeImageStatus| status.ready && !tells_of_privacy(status);
+        let status = stage.until("ubuntu", "ready and as it should be", is_over).await?;
+        ensure!(
+            status.image.is_some_and(|image| image.id == id),
+            "another image took its place"
+        );
+        ensure!(refused() == 1, "it was asked over and over: {:?}", stage.proxy.passed());
+        Ok(vec![id])
     })
 }
