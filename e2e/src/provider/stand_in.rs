@@ -46,11 +46,25 @@ pub enum Lie {
     DropsOwners,
     /// M10: of two releases the newer one is ready.
     OnlyOne,
+    /// S1: it does not say how far it is.
+    NoProgress,
+    /// S2: it is ready without a condition that says so.
+    NoCondition,
+    /// S3: each release has an image of its own.
+    OwnImages,
+    /// S4: whatever is pinned is used.
+    AnyDigest,
+    /// S5: nobody knows what its status is about.
+    NoGeneration,
+    /// S6: what cannot succeed is worked on for ever.
+    NeverStalled,
+    /// S7: its kinds do not say which contract they are written for.
+    NoLabel,
 }
 
 impl Lie {
     /// All of them, in the order of the rows.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 17] = [
         Self::NoTemplate,
         Self::FlatTemplate,
         Self::OwnerFirst,
@@ -61,6 +75,13 @@ impl Lie {
         Self::NeverLetsGo,
         Self::DropsOwners,
         Self::OnlyOne,
+        Self::NoProgress,
+        Self::NoCondition,
+        Self::OwnImages,
+        Self::AnyDigest,
+        Self::NoGeneration,
+        Self::NeverStalled,
+        Self::NoLabel,
     ];
 }
 
@@ -85,25 +106,8 @@ impl StandIn {
     /// # Errors
     /// The kinds could not be installed.
     pub async fn start(journey: &Journey, namespace: &str, lie: Option<Lie>) -> Result<Self> {
-        // Kinds are there for all namespaces: those that are wrong have names of their own.
-        let prefix = match lie {
-            Some(Lie::NoTemplate) => "Bare",
-            Some(Lie::FlatTemplate) => "Flat",
-            _ => "StandIn",
-        };
+        let prefix = install(journey, lie).await?;
         let kind = format!("{prefix}ClusterStackRelease");
-        let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-        let flat = json!({ "type": "object", "properties": { "size": { "type": "string" } } });
-        install(journey, &kind, &anything).await?;
-        install(journey, &format!("{prefix}NodeImageRelease"), &anything).await?;
-        if lie != Some(Lie::NoTemplate) {
-            let spec = if lie == Some(Lie::FlatTemplate) {
-                &flat
-            } else {
-                &anything
-            };
-            install(journey, &format!("{kind}Template"), spec).await?;
-        }
         let api = |kind: &str| Api::namespaced_with(journey.client.clone(), namespace, &resource(kind));
         let breaking = journey.folder().join(format!("{namespace}.broken"));
         let mut work = Work {
@@ -129,12 +133,39 @@ impl StandIn {
     }
 }
 
-async fn install(journey: &Journey, kind: &str, spec: &Value) -> Result<()> {
+/// Its kinds; the answer is how their names begin. They are there for all namespaces: those that are wrong have names of their own.
+async fn install(journey: &Journey, lie: Option<Lie>) -> Result<&'static str> {
+    let prefix = match lie {
+        Some(Lie::NoTemplate) => "Bare",
+        Some(Lie::FlatTemplate) => "Flat",
+        Some(Lie::NoLabel) => "Unlabelled",
+        _ => "StandIn",
+    };
+    let kind = format!("{prefix}ClusterStackRelease");
+    let labels = if lie == Some(Lie::NoLabel) {
+        json!({})
+    } else {
+        json!({ labels::CONTRACT_V1ALPHA1: VERSION })
+    };
+    let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let flat = json!({ "type": "object", "properties": { "size": { "type": "string" } } });
+    install_kind(journey, &kind, &labels, &anything).await?;
+    install_kind(journey, &format!("{prefix}NodeImageRelease"), &labels, &anything).await?;
+    let template = match lie {
+        Some(Lie::NoTemplate) => return Ok(prefix),
+        Some(Lie::FlatTemplate) => &flat,
+        _ => &anything,
+    };
+    install_kind(journey, &format!("{kind}Template"), &labels, template).await?;
+    Ok(prefix)
+}
+
+async fn install_kind(journey: &Journey, kind: &str, labels: &Value, spec: &Value) -> Result<()> {
     let plural = format!("{}s", kind.to_lowercase());
     let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.{PROVIDER_GROUP}"), "labels": { labels::CONTRACT_V1ALPHA1: VERSION } },
+        "metadata": { "name": format!("{plural}.{PROVIDER_GROUP}"), "labels": labels },
         "spec": {
             "group": PROVIDER_GROUP, "scope": "Namespaced", "names": { "kind": kind, "plural": plural },
             "versions": [{
@@ -199,7 +230,7 @@ impl Work {
             if self.tells(Lie::NeverLetsGo) {
                 return Ok(());
             }
-            self.let_image_go(&uid).await?;
+            self.let_image_go(&name, &uid).await?;
             return self.patch(&name, json!({ "metadata": { "finalizers": null } })).await;
         }
         if release.finalizers().is_empty() {
@@ -230,16 +261,28 @@ impl Work {
     fn status(&self, release: &DynamicObject, is_undone: bool) -> Value {
         let is_broken = self.breaking.exists() && !self.tells(Lie::ReadyForEver);
         let is_begun = !release.data["status"].is_null();
-        let is_other = release.annotations().contains_key(labels::DIGEST);
+        let is_other = release.annotations().contains_key(labels::DIGEST) && !self.tells(Lie::AnyDigest);
         let is_ready = is_begun && !is_broken && !is_undone && !is_other;
         let reason = if is_ready { "ImagesReady" } else { "Working" };
         let condition = |type_: &str, is: bool| json!({ "type": type_, "status": if is { "True" } else { "False" }, "reason": reason, "message": "so it is" });
+        let mut conditions = vec![condition("Stalled", is_other && !self.tells(Lie::NeverStalled))];
+        if !self.tells(Lie::NoCondition) {
+            conditions.push(condition("Ready", is_ready));
+        }
         let mut status = json!({
             "ready": is_ready, "phase": if is_ready { "Ready" } else { "Working" }, "message": "one image",
             "progress": { "done": u8::from(is_ready), "total": 1, "unit": "images" },
             "observedGeneration": release.metadata.generation,
-            "conditions": [condition("Ready", is_ready), condition("Stalled", is_other)],
+            "conditions": conditions,
         });
+        let untold = match self.lie {
+            Some(Lie::NoProgress) => Some("progress"),
+            Some(Lie::NoGeneration) => Some("observedGeneration"),
+            _ => None,
+        };
+        if let (Some(field), Some(fields)) = (untold, status.as_object_mut()) {
+            fields.remove(field);
+        }
         if self.tells(Lie::ReadyIsAWord) {
             status["ready"] = json!(if is_ready { "yes" } else { "no" });
         }
@@ -259,9 +302,19 @@ impl Work {
         json!({ "apiVersion": kind.api_version, "kind": kind.kind, "name": name, "uid": uid })
     }
 
+    /// The name of the image of a release.
+    fn image(&self, release: &str) -> String {
+        if self.tells(Lie::OwnImages) {
+            format!("{IMAGE}-of-{release}")
+        } else {
+            IMAGE.to_owned()
+        }
+    }
+
     async fn own_image(&self, name: &str, uid: &str) -> Result<()> {
-        let Some(image) = self.images.get_opt(IMAGE).await? else {
-            let mut image = DynamicObject::new(IMAGE, &self.image_kind).data(json!({ "spec": {} }));
+        let own = self.image(name);
+        let Some(image) = self.images.get_opt(&own).await? else {
+            let mut image = DynamicObject::new(&own, &self.image_kind).data(json!({ "spec": {} }));
             image.metadata.owner_references = Some(vec![serde_json::from_value(self.owner(name, uid))?]);
             self.images.create(&PostParams::default(), &image).await?;
             return Ok(());
@@ -271,21 +324,22 @@ impl Work {
             owners.push(self.owner(name, uid));
         }
         let body = Patch::Merge(json!({ "metadata": { "ownerReferences": owners } }));
-        self.images.patch(IMAGE, &params(), &body).await?;
+        self.images.patch(&own, &params(), &body).await?;
         Ok(())
     }
 
-    async fn let_image_go(&self, uid: &str) -> Result<()> {
-        let Some(image) = self.images.get_opt(IMAGE).await? else {
+    async fn let_image_go(&self, name: &str, uid: &str) -> Result<()> {
+        let own = self.image(name);
+        let Some(image) = self.images.get_opt(&own).await? else {
             return Ok(());
         };
         let mut owners = image.owner_references().to_vec();
         owners.retain(|owner| owner.uid != uid);
         if owners.is_empty() {
-            self.images.delete(IMAGE, &DeleteParams::default()).await?;
+            self.images.delete(&own, &DeleteParams::default()).await?;
         } else {
             let body = Patch::Merge(json!({ "metadata": { "ownerReferences": owners } }));
-            self.images.patch(IMAGE, &params(), &body).await?;
+            self.images.patch(&own, &params(), &body).await?;
         }
         Ok(())
     }

@@ -1,4 +1,6 @@
-//! In copies of the workspace: what is made compiles and holds, and what cannot be made leaves nothing.
+//! In copies of the workspace: what is made compiles, holds and runs, and what cannot be made leaves nothing.
+
+mod page;
 
 use std::{
     collections::BTreeMap,
@@ -186,9 +188,20 @@ fn borrow_folder(from: &Path, to: &Path, is_ours: &dyn Fn(&str) -> bool, borrow:
     }
 }
 
+#[test]
+fn the_page_about_providers_has_the_names_of_what_is_generated() {
+    let workspace = Workspace::find().expect("a workspace");
+    let page = page::page(&workspace);
+    assert_eq!(page::made_up(&page, &workspace), Vec::<String>::new());
+    let name = page::name_on(&page);
+    let wrong = name.fill("`crds/src/{{name}}.rs` has `{{Prefix}}ImageRelease`");
+    let expected = ["crds/src/{{name}}.rs", "{{Prefix}}ImageRelease"].map(|word| name.fill(word));
+    assert_eq!(page::made_up(&format!("{page}\n{wrong}\n"), &workspace), expected);
+}
+
 /// In a copy of the whole workspace, with what is compiled of others.
 #[test]
-fn a_generated_provider_compiles_and_passes_its_suite() {
+fn a_generated_provider_compiles_passes_its_suite_and_conforms_as_the_page_has_it_run() {
     if env::var_os(EVERYTHING).is_none() {
         let said = "REDUCED: no provider is generated and compiled: only cargo xtask test of everything does that\n";
         stderr().write_all(said.as_bytes()).expect("standard error");
@@ -237,4 +250,20 @@ fn a_generated_provider_compiles_and_passes_its_suite() {
         told.contains("test registry::tests::only_those_are_served_that_are_chosen ... ok"),
         "{told}"
     );
+    // With all providers the operator was compiled for its tests: with this one alone it uses nothing of the others. A test is among the targets so that
+    // all other features are those of what is compiled already.
+    let alone = [
+        "--no-default-features",
+        "--features",
+        "provider-operator/acme,helm/command",
+    ];
+    let programs = ["--test", "architecture", "--bin", "provider-operator", "--bin", "lab"];
+    cargo(&[&["build", "--workspace"], &alone[..], &programs[..]].concat());
+    let found = page::type_in(&copy.0, &target.join("debug"), &workspace, &acme());
+    let rows = found["rows"].as_array().expect("rows");
+    let outcomes = rows.iter().map(|row| (row["id"].as_str(), row["outcome"].as_str()));
+    let not_passed: Vec<_> = outcomes.filter(|(_, outcome)| *outcome != Some("passed")).collect();
+    // On the page nobody makes an image unusable, and there is no second release.
+    let not_shown = ["M7", "S3"].map(|id| (Some(id), Some("notShown")));
+    assert_eq!(not_passed, not_shown, "{found:#}");
 }
