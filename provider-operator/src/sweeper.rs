@@ -16,7 +16,7 @@ use planning::image::{Sightings, SweepDeed, sweep, sweep_again};
 use tokio::time::sleep;
 
 pub(crate) use self::listing::{Left, list, owner};
-use self::survey::{Scope, Sight, Survey, marked, name_of};
+use self::survey::{Scope, Sight, Survey, name_of};
 use crate::context::{Context, Served};
 use crate::metrics::Orphans;
 
@@ -141,7 +141,7 @@ impl Sweeper {
             return false;
         }
         let Context { asking, owner, .. } = self.context.as_ref();
-        let marked = marked(image, owner);
+        let marked = sight.marked(image, owner);
         let discarding = asking.discard(scope.provider, &sight.connection, &image.id, &marked);
         match discarding.await {
             Ok(_) => {

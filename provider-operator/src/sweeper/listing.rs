@@ -10,7 +10,7 @@ use kube::Client;
 use planning::image::{OwnedImage, listed};
 use provider_plugin::OwnerId;
 
-use super::survey::{Scope, Sight, Survey, marked};
+use super::survey::{Scope, Sight, Survey};
 use super::table::{Row, table};
 use crate::args::Args;
 use crate::clock::Steady;
@@ -127,7 +127,7 @@ impl List<'_> {
 
     async fn discard(&self, scope: &Scope, sight: &Sight, image: &OwnedImage) -> Result<(), String> {
         let Survey { asking, owner, .. } = self.survey;
-        let marked = marked(image, owner);
+        let marked = sight.marked(image, owner);
         let discarded = asking
             .discard(scope.provider, &sight.connection, &image.id, &marked)
             .await;
