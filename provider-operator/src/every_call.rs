@@ -3,6 +3,8 @@
 
 #[cfg(feature = "openstack")]
 mod clouds_drift;
+#[cfg(feature = "openstack")]
+mod clouds_orphans;
 mod drift;
 mod images;
 mod jobs;
