@@ -3,6 +3,8 @@
 
 #[cfg(feature = "openstack")]
 mod clouds_drift;
+#[cfg(feature = "openstack")]
+mod clouds_orphans;
 mod drift;
 mod images;
 mod jobs;
@@ -166,7 +168,6 @@ fn args(flags: &[&str], store: &Path, cache: &Path) -> Args {
         "--providers=filestore",
         "--filestore",
         &store,
-        "--installation=here",
         "--local",
         "--release-dir",
         &releases,
@@ -174,7 +175,9 @@ fn args(flags: &[&str], store: &Path, cache: &Path) -> Args {
         &cache,
         "--drain=0s",
     ];
-    let args = CommandLine::try_parse_from(args.iter().chain(flags))
+    let is_named = flags.iter().any(|flag| flag.starts_with("--installation="));
+    let installation = (!is_named).then_some("--installation=here");
+    let args = CommandLine::try_parse_from(args.iter().chain(installation.iter()).chain(flags))
         .expect("arguments")
         .args();
     assert_eq!(args.check(), Ok(()));

@@ -160,7 +160,7 @@ impl ImageFiles {
                 continue;
             };
             known = true;
-            let Some(files) = pinned(&release).and_then(|digest| supply.find(&tag, digest)) else {
+            let Some(files) = pinned(&release).and_then(|digest| supply.find(&namespace, &tag, digest)) else {
                 continue;
             };
             return match self.releases.file(&files.files, name) {

@@ -60,10 +60,12 @@ pub(crate) fn image(object: &ObjectId) -> ImageSpec {
 
 /// To do this for an object.
 pub(crate) fn plan(object: &ObjectId, deed: Deed) -> WorkPlan {
+    let image = image(object);
     WorkPlan {
         object: object.clone(),
         deed,
-        image: image(object),
+        holder: image.subject.owner.clone(),
+        image,
         content: ContentSpec::default(),
     }
 }
@@ -299,6 +301,10 @@ impl ImageStore for ClayStore {
 
     async fn amend(&self, id: &ImageId, _: &ImageSpec) -> Result<(), CloudError> {
         self.called("amend", &id.0).await
+    }
+
+    async fn hold(&self, id: &ImageId, _: &OwnerId, holder: &OwnerId) -> Result<(), CloudError> {
+        self.called("hold", &format!("{id} for {holder}")).await
     }
 
     async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError> {

@@ -4,7 +4,7 @@
 mod bringing;
 mod keeping;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -94,6 +94,8 @@ pub(crate) enum Why {
 
 struct Entry {
     opened: Opened,
+    /// Those whose objects named the place: nobody else is given what came from there.
+    namespaces: BTreeSet<String>,
     used: Instant,
     /// Somebody wants it tried now.
     asked: Arc<Notify>,
@@ -155,6 +157,7 @@ impl Supply {
         let mut entries = self.0.entries();
         if let Some(entry) = entries.get_mut(&wish) {
             entry.used = Instant::now();
+            entry.namespaces.insert(namespace.to_owned());
             return entry.opened.clone();
         }
         let asked = Arc::<Notify>::default();
@@ -162,6 +165,7 @@ impl Supply {
             wish.clone(),
             Entry {
                 opened: Opened::Coming,
+                namespaces: BTreeSet::from([namespace.to_owned()]),
                 used: Instant::now(),
                 asked: Arc::clone(&asked),
             },
@@ -171,11 +175,12 @@ impl Supply {
         Opened::Coming
     }
 
-    /// A release of this digest, if it is here, wherever it came from.
-    pub(crate) fn find(&self, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Supplied>> {
+    /// A release of this digest, if it is here and came from a place that this namespace has opened it from. A digest is no secret: it stands in status and
+    /// in events, and whoever has read it there has not been let in by the source.
+    pub(crate) fn find(&self, namespace: &str, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Supplied>> {
         let entries = self.0.entries();
         let mut here = entries.iter().filter_map(|(wish, entry)| match &entry.opened {
-            Opened::Ready(supplied) if wish.tag == *tag => Some(supplied),
+            Opened::Ready(supplied) if wish.tag == *tag && entry.namespaces.contains(namespace) => Some(supplied),
             _ => None,
         });
         here.find(|supplied| supplied.files.release().digest == digest).cloned()
@@ -223,3 +228,6 @@ impl Shared {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,21 +2,23 @@
 //! orphan and when it may go is decided in `planning`; whose images are looked at is said by the objects that there are, so that a cloud nobody names is
 //! left alone.
 
+mod found;
 mod listing;
 mod survey;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crds::events::Happening;
 use operator_kit::events::EventType;
 use operator_kit::failure::chain;
-use planning::image::{Sightings, SweepDeed, sweep, sweep_again};
+use planning::image::{SweepDeed, sweep, sweep_again};
 use tokio::time::sleep;
 
+use self::found::{Found, Meeting, Memory};
 pub(crate) use self::listing::{Left, list, owner};
-use self::survey::{Scope, Sight, Survey, marked, name_of};
+use self::survey::{Scope, Sight, Survey, name_of};
 use crate::context::{Context, Served};
 use crate::metrics::Orphans;
 
@@ -40,7 +42,7 @@ pub(crate) async fn run(context: Arc<Context>, served: Vec<Arc<Served>>, scopes:
         context,
         served,
         scopes,
-        sightings: BTreeMap::new(),
+        memory: Memory::default(),
     };
     let mut round = 0;
     loop {
@@ -54,22 +56,22 @@ struct Sweeper {
     context: Arc<Context>,
     served: Vec<Arc<Served>>,
     scopes: Scopes,
-    sightings: BTreeMap<Scope, Sightings>,
+    memory: Memory,
 }
 
 impl Sweeper {
     /// One look at all clouds, and what follows from it.
     async fn sweep(&mut self) {
         let mut counted = Orphans::default();
-        let mut sightings = BTreeMap::new();
+        let mut memory = Memory::default();
         for served in self.served.clone() {
-            self.sweep_provider(&served, &mut sightings, &mut counted).await;
+            self.sweep_provider(&served, &mut memory, &mut counted).await;
         }
-        self.sightings = sightings;
+        self.memory = memory;
         self.context.metrics.orphans(counted);
     }
 
-    async fn sweep_provider(&self, served: &Served, sightings: &mut BTreeMap<Scope, Sightings>, counted: &mut Orphans) {
+    async fn sweep_provider(&self, served: &Served, memory: &mut Memory, counted: &mut Orphans) {
         let survey = self.survey();
         let seen = survey.clouds(served.kind, &served.images.watched_now()).await;
         for words in seen.unasked {
@@ -78,19 +80,10 @@ impl Sweeper {
         if seen.sights.is_empty() {
             return;
         }
-        let live = survey.objects(served.kind).await;
-        if let Err(error) = &live {
-            let kind = served.kind.definition().image_kind;
-            tracing::warn!(
-                error = chain(error),
-                kind,
-                "not all objects could be listed, so no image is an orphan yet"
-            );
-        }
-        let live = live.ok().map(|listed| listed.names);
-        let mut done = BTreeSet::new();
+        let live = self.live(&survey, served).await;
+        let mut found = Found::default();
         for (scope, sight) in seen.sights {
-            let before = self.sightings.get(&scope).cloned().unwrap_or_default();
+            let before = self.memory.of(scope.provider, &scope.cloud);
             let owned = match &sight.owned {
                 Ok(owned) => owned,
                 Err(failure) => {
@@ -99,7 +92,7 @@ impl Sweeper {
                         error = failure.message,
                         "a cloud could not be searched for orphans"
                     );
-                    sightings.insert(scope, before);
+                    memory.add(scope.provider, &scope.cloud, before);
                     continue;
                 }
             };
@@ -107,16 +100,42 @@ impl Sweeper {
             let now = self.context.clock.now();
             let with_verified = self.scopes.with_verified;
             let swept = sweep(owned, live.as_ref(), &before, now.wall, now.steady, with_verified);
-            for deed in &swept.deeds {
-                // Two identities may see one project.
-                if done.insert((scope.cloud.clone(), deed.image.id.clone())) {
-                    let is_gone = self.perform(served, &scope, &sight, deed).await;
-                    if !is_gone {
-                        counted.found(scope.provider, &scope.cloud, deed.image.verified);
-                    }
-                }
+            for deed in swept.deeds {
+                self.settle(served, &scope, &sight, deed, &mut found).await;
             }
-            sightings.insert(scope, swept.sightings);
+            memory.add(scope.provider, &scope.cloud, swept.sightings);
+        }
+        for (cloud, verified) in found.left() {
+            counted.found(served.kind.provider(), cloud, verified);
+        }
+    }
+
+    /// The objects that exist; `None` where not all are known.
+    async fn live(&self, survey: &Survey<'_>, served: &Served) -> Option<BTreeSet<String>> {
+        match survey.objects(served.kind).await {
+            Ok(listed) => Some(listed.names),
+            Err(error) => {
+                let kind = served.kind.definition().image_kind;
+                tracing::warn!(
+                    error = chain(&error),
+                    kind,
+                    "not all objects could be listed, so no image is an orphan yet"
+                );
+                None
+            }
+        }
+    }
+
+    /// Performs what is to be done about one orphan, unless that was done. Two identities may see one project, and one of them may delete what the other
+    /// may only look at.
+    async fn settle(&self, served: &Served, scope: &Scope, sight: &Sight, mut deed: SweepDeed, found: &mut Found) {
+        match found.meet(&scope.cloud, &deed.image) {
+            Meeting::First => {}
+            Meeting::Again => deed.is_new = false,
+            Meeting::Gone => return,
+        }
+        if self.perform(served, scope, sight, &deed).await {
+            found.gone(&scope.cloud, &deed.image);
         }
     }
 
@@ -141,7 +160,7 @@ impl Sweeper {
             return false;
         }
         let Context { asking, owner, .. } = self.context.as_ref();
-        let marked = marked(image, owner);
+        let marked = sight.marked(image, owner);
         let discarding = asking.discard(scope.provider, &sight.connection, &image.id, &marked);
         match discarding.await {
             Ok(_) => {

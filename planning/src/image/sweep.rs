@@ -2,6 +2,7 @@
 //!
 //! An image of a live object is that object's to decide about, whatever its attempt. What is left over is deleted only when it was seen twice, some time
 //! apart, with the list of objects complete: an object that was just made, or that moves from one management cluster to another, must not lose its image.
+//! What another installation holds is that one's to decide about: its object has moved there, and here nobody knows of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +15,7 @@ pub const GRACE: Duration = Duration::from_hours(1);
 /// How far two looks must lie apart that both find an image without an object.
 pub const SEEN_APART: Duration = Duration::from_mins(30);
 
-/// An image in the cloud that carries our owner's mark.
+/// An image in the cloud that carries our owner's mark, or that we hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnedImage {
     /// The cloud's id.
@@ -29,6 +30,9 @@ pub struct OwnedImage {
     pub verified: bool,
     /// How many bytes it has, where that is known.
     pub size: Option<u64>,
+    /// Whether another installation has taken it over, and works on it.
+    #[serde(default)]
+    pub held_elsewhere: bool,
 }
 
 /// When an image was first found without an object, by its id. Only memory: a new process begins anew.
@@ -74,7 +78,7 @@ pub fn listed(owned: &[OwnedImage], live: &BTreeSet<String>, wall: Timestamp, wi
 /// What is to be done about the images that a cloud has of ours.
 ///
 /// `live`: the objects that exist, as `namespace/name`, whatever cloud they name; `None` while not all of them are known, when nothing is an orphan and
-/// nothing counts as seen. `wall` and `steady` are the same moment on two clocks. Verified images go only where `with_verified` says so.
+/// nothing counts as seen. What is held elsewhere is no orphan, whatever is live. `wall` and `steady` are the same moment on two clocks. Verified images go only where `with_verified` says so.
 pub fn sweep(
     owned: &[OwnedImage],
     live: Option<&BTreeSet<String>>,
@@ -92,7 +96,7 @@ pub fn sweep(
     let mut swept = Swept::default();
     let mut orphans: Vec<&OwnedImage> = owned
         .iter()
-        .filter(|image| !live.contains(&image.object) && is_old(image, wall))
+        .filter(|image| !image.held_elsewhere && !live.contains(&image.object) && is_old(image, wall))
         .collect();
     orphans.sort_by(|one, other| one.id.cmp(&other.id));
     for image in orphans {

@@ -18,6 +18,7 @@ fn owned(id: &str, object: &str, minutes: i64) -> OwnedImage {
         created: wall() - SignedDuration::from_mins(minutes),
         verified: false,
         size: Some(100),
+        held_elsewhere: false,
     }
 }
 
@@ -92,6 +93,23 @@ fn a_verified_image_goes_only_when_somebody_says_so() {
     assert_eq!((told(&first), deleted(&second)), (vec!["a"], vec![]));
     let [_, second] = twice(&verified, &[], SEEN_APART, true);
     assert_eq!(deleted(&second), ["a"]);
+}
+
+#[test]
+fn what_another_installation_has_taken_over_is_no_orphan() {
+    let images = |held_elsewhere| {
+        [true, false].map(|verified| OwnedImage {
+            verified,
+            held_elsewhere,
+            ..owned(if verified { "a" } else { "b" }, "fleet/moved", 90)
+        })
+    };
+    let [first, second] = twice(&images(true), &[], SEEN_APART, true);
+    assert_eq!((first, second), (Swept::default(), Swept::default()));
+    assert_eq!(listed(&images(true), &live(&[]), wall(), true), []);
+    // Given back, it is looked at anew.
+    let [first, second] = twice(&images(false), &[], SEEN_APART, true);
+    assert_eq!((told(&first), deleted(&second)), (vec!["a", "b"], vec!["a", "b"]));
 }
 
 #[test]

@@ -155,6 +155,7 @@ impl Subject {
             owner: self.owner.clone(),
             object: self.object.clone(),
             attempt,
+            holder: None,
         }
     }
 }
@@ -168,6 +169,9 @@ pub struct Marked {
     pub object: String,
     /// The number it was made with.
     pub attempt: Attempt,
+    /// Who must hold it, where that matters: whoever decides about an image that no object of his is for leaves alone what another installation has
+    /// taken over. `None` for whoever has the object.
+    pub holder: Option<OwnerId>,
 }
 
 /// What an image shall be.

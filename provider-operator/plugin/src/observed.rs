@@ -1,6 +1,6 @@
 //! What a cloud shows of one object's images. Says what is there, and nothing of what to do about it.
 
-use crate::{Attempt, ContentKey, ImageId, Pinned};
+use crate::{Attempt, ContentKey, ImageId, OwnerId, Pinned};
 
 /// What is there for a [`Subject`](crate::Subject), at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Record {
     pub key: ContentKey,
     /// The number it was made with.
     pub attempt: Attempt,
+    /// Which installation works on it: the one that [`hold`](crate::ImageStore::hold) was called for last, else its owner.
+    pub holder: OwnerId,
     /// What has become of it.
     pub state: RecordState,
     /// Bytes that are stored, once the cloud says so. A provider that resumes says how many it has so far.

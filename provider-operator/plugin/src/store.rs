@@ -70,15 +70,21 @@ pub trait ImageStore: Send + Sync + Debug {
     /// Brings what may be changed in line with the options; only of an image that carries our owner.
     async fn amend(&self, id: &ImageId, image: &ImageSpec) -> Result<(), CloudError>;
 
+    /// Marks one of ours, in whatever state it is, as held by this installation: its object has moved to a cluster where that one works on it. Changes
+    /// nothing else of it, neither whose it is nor its id, and may be called while bytes are being sent into it. Refuses like [`ImageStore::discard`] what
+    /// does not carry the owner. Once more is no error.
+    async fn hold(&self, id: &ImageId, owner: &OwnerId, holder: &OwnerId) -> Result<(), CloudError>;
+
     /// Deletes one of ours with all its bytes, protected or not. Looks at its marks just before: what was decided was decided about what was seen a while
-    /// ago. Refuses with [`ErrorClass::NotOurs`](crate::ErrorClass) what does not carry the owner, and what is another object's or of another attempt.
+    /// ago. Refuses with [`ErrorClass::NotOurs`](crate::ErrorClass) what does not carry the owner, what is another object's or of another attempt, and what
+    /// another one holds than the holder that is told, if one is.
     async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError>;
 
     /// Takes our marks off one of ours, so that nobody of us touches it again, and leaves it as it is otherwise. Refuses like
     /// [`ImageStore::discard`].
     async fn relinquish(&self, id: &ImageId, owner: &OwnerId) -> Result<(), CloudError>;
 
-    /// Everything that carries this owner, of every object, sorted by (object, key, attempt).
+    /// Everything that carries this owner or is held by it, of every object, sorted by (object, key, attempt).
     async fn owned(&self, owner: &OwnerId) -> Result<Vec<Owned>, CloudError>;
 }
 
@@ -115,11 +121,15 @@ pub enum Discarded {
     WasGone,
 }
 
-/// One image that carries an owner.
+/// One image that carries an owner, or is held by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     /// Its id in the cloud.
     pub id: ImageId,
+    /// The installation that it is marked with.
+    pub owner: OwnerId,
+    /// The one that works on it: see [`Record::holder`](crate::Record::holder).
+    pub holder: OwnerId,
     /// The key it was made for.
     pub key: ContentKey,
     /// The object it was made for: `namespace/name`.
@@ -135,12 +145,13 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// The same record by its marks, of this owner.
-    pub fn marked(&self, owner: &OwnerId) -> Marked {
+    /// The same record by its marks, whoever holds it.
+    pub fn marked(&self) -> Marked {
         Marked {
-            owner: owner.clone(),
+            owner: self.owner.clone(),
             object: self.object.clone(),
             attempt: self.attempt,
+            holder: None,
         }
     }
 }

@@ -176,6 +176,7 @@ macro_rules! provider_suite {
             discard::discard_while_receiving,
             ownership::relinquish_then_not_owned,
             ownership::owned_is_exact,
+            ownership::held_by_another,
             ownership::observe_writes_nothing,
             ownership::observe_other_keys,
             ownership::drift_is_seen_and_amended,

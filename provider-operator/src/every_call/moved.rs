@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crds::labels::DELETE_FOR_MOVE;
+use crds::labels::{DELETE_FOR_MOVE, PAUSED};
 use operator_kit::in_memory::Server;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -57,4 +57,70 @@ fn what_clusterctl_moves_is_let_go_and_its_image_stays_in_the_cloud() {
         assert!(left.is_empty(), "{left:?}");
         assert_eq!(files(store.path()), before);
     });
+}
+
+/// Another object of the store, so that the operator looks there for what is left behind.
+fn bystander() -> Value {
+    json!({
+        "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1alpha1", "kind": IMAGE,
+        "metadata": { "name": "bystander", "namespace": "fleet", "annotations": { PAUSED: "" } },
+        "spec": { "store": "default", "image": { "url": "https://images.example/u", "name": "bystander" } },
+    })
+}
+
+/// What `clusterctl` makes of an object where it goes to.
+fn arriving(object: &Value) -> Value {
+    let metadata = &object["metadata"];
+    json!({
+        "apiVersion": object["apiVersion"], "kind": object["kind"],
+        "metadata": {
+            "name": metadata["name"], "namespace": metadata["namespace"],
+            "labels": metadata["labels"].as_object().cloned().unwrap_or_default(),
+            "annotations": metadata["annotations"].as_object().cloned().unwrap_or_default(),
+        },
+        "spec": object["spec"],
+    })
+}
+
+#[test]
+fn who_is_left_behind_leaves_alone_what_went_to_another_installation_and_that_one_clears_it_away() {
+    const HOURS: Duration = Duration::from_hours(6);
+    const THERE: &str = "--installation=there";
+    const SWEEPS: &str = "--sweep-verified";
+    let (here, there, store) = (begin(None), begin(None), TempDir::new().expect("a folder"));
+    let moved = operated(&paused(), &here, store.path(), &[], async || {
+        here.apply(&release(FIRST));
+        sleep(LONG).await;
+        let name = image(&here);
+        let moved = arriving(&here.find(IMAGE, &name));
+        leave(&here, IMAGE, &name).await;
+        leave(&here, RELEASE, FIRST).await;
+        moved
+    });
+    let before = files(store.path());
+    assert!(!before.is_empty(), "an image was made");
+    let name = moved["metadata"]["name"].as_str().expect("a name").to_owned();
+    operated(&paused(), &there, store.path(), &[THERE], async || {
+        there.apply(&moved);
+        sleep(LONG).await;
+    });
+    let arrived = there.find(IMAGE, &name);
+    assert_eq!(arrived["status"]["ready"], true, "{arrived:#}");
+
+    here.apply(&bystander());
+    operated(&paused(), &here, store.path(), &[SWEEPS], async || sleep(HOURS).await);
+    assert_eq!(files(store.path()), before);
+    let orphans = here.objects().into_iter().filter(|(key, event)| {
+        let is_event = key.0 == "Event";
+        is_event && event["reason"] == "OrphanFound"
+    });
+    assert_eq!(orphans.count(), 0, "nothing is told as left behind");
+
+    // Where it is lost together with its object, whoever held it finds it.
+    let anew = begin(None);
+    anew.apply(&bystander());
+    operated(&paused(), &anew, store.path(), &[THERE, SWEEPS], async || {
+        sleep(HOURS).await
+    });
+    assert!(files(store.path()).is_empty(), "{:?}", files(store.path()));
 }

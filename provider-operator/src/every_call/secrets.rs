@@ -16,7 +16,7 @@ use super::{begin, operated};
 
 pub(super) const IMAGE: &str = "OpenStackNodeImageRelease";
 
-const FLAGS: [&str; 4] = [
+pub(super) const FLAGS: [&str; 4] = [
     "--providers=openstack",
     "--allow-plain-http",
     "--allow-source-network=127.0.0.0/8",
@@ -26,7 +26,7 @@ const FLAGS: [&str; 4] = [
 /// As long as a Secret that was read is believed, or one that cannot be read is let be.
 const REMEMBERED: Duration = Duration::from_secs(61);
 
-fn image(url: &str) -> Value {
+pub(super) fn image(url: &str) -> Value {
     let options = json!({
         "name": "ubuntu", "disk_format": "qcow2", "container_format": "bare", "properties": { "hw_disk_bus": "scsi" },
     });
@@ -40,7 +40,7 @@ fn image(url: &str) -> Value {
     })
 }
 
-fn secret(fake: &Fake) -> Value {
+pub(super) fn secret(fake: &Fake) -> Value {
     let clouds = ByteString(fake.site().clouds_yaml(None).into_bytes());
     json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "cloud", "namespace": "fleet" },

@@ -51,7 +51,7 @@ impl Drop for Place {
 }
 
 impl InProcess {
-    /// All images in a cloud that carry this owner.
+    /// All images in a cloud that carry this owner, or are held by it.
     ///
     /// # Errors
     /// The cloud cannot be asked now, or did not answer; in words for people, of the class that decisions know.

@@ -103,6 +103,7 @@ impl Pass<'_> {
             object: self.id.clone(),
             deed: deed.clone(),
             image,
+            holder: self.context.owner.clone(),
             content: ContentSpec {
                 pinned: asked.content.pinned.clone().or(pinned.flatten()),
                 ..asked.content.clone()

@@ -47,6 +47,8 @@ impl Motions {
             id,
             key,
             attempt,
+            // Whoever looked has said who it is now.
+            holder: _,
             state,
             size,
             sha512,
@@ -132,7 +134,7 @@ fn foreign(other: &Foreign) -> ForeignSeen {
 
 #[cfg(test)]
 mod tests {
-    use provider_plugin::{ContentKey, ImageId};
+    use provider_plugin::{ContentKey, ImageId, OwnerId};
 
     use super::*;
 
@@ -141,6 +143,7 @@ mod tests {
             id: ImageId(id.to_owned()),
             key: ContentKey::parse(&"a".repeat(64)).expect("a key"),
             attempt: 3,
+            holder: OwnerId::parse("here").expect("an owner"),
             state,
             size: Some(7),
             sha512: Some("b".repeat(128)),

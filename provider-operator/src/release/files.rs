@@ -34,10 +34,10 @@ pub(super) async fn files(context: &Context, served: &Served, release: &DynamicO
             ),
         };
     }
-    if let Some(supplied) = digest.and_then(|digest| context.supply.find(&tag, digest)) {
+    let namespace = release.namespace().unwrap_or_default();
+    if let Some(supplied) = digest.and_then(|digest| context.supply.find(&namespace, &tag, digest)) {
         return ready(served, release, &tag, &supplied);
     }
-    let namespace = release.namespace().unwrap_or_default();
     let source = match maker(&context.client, release, &namespace).await {
         Ok(maker) => maker.and_then(|maker| maker.spec.source),
         Err(message) => return Files::Unavailable { message, outage: None },

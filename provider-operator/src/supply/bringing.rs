@@ -9,8 +9,8 @@ use operator_kit::failure::{chain, chain_without};
 use planning::outage::Outage;
 use planning::polling::next_poll;
 use release::source::{DirectorySource, ReleaseSource, SourceError};
-use release::store::StoreError;
-use release::{Admitted, ErrorClass, Release, Verification, admit};
+use release::store::{Store, StoreError};
+use release::{Admitted, Digest, ErrorClass, Release, Verification, admit};
 use sourcing::{ConnectError, Place};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -91,7 +91,9 @@ impl Shared {
             return Ok((Arc::new(release), way.described()));
         }
         let store = self.store().await?;
+        // What another source gave is given to nobody who has not been let in by his own.
         if let Some(pinned) = wish.pinned
+            && store.evidence(pinned, way.id()).await?.is_some()
             && let Some(release) = store.find(&wish.tag, pinned).await?
         {
             return Ok((release, way.described()));
@@ -110,6 +112,7 @@ impl Shared {
                 ..Trouble::from(error)
             }
         })?;
+        note(store, wish, release.digest, way.id()).await;
         Ok((release, way.described()))
     }
 
@@ -125,6 +128,19 @@ impl Shared {
         let bytes = read.map_err(|error| Trouble::new(Why::Unavailable, chain(&error)))?;
         let images = NodeImages::parse(&bytes).map_err(|error| Trouble::new(Why::Broken, chain(&error)))?;
         Ok(Some(images))
+    }
+}
+
+/// Notes that this origin has given the release, so that it need not be asked again after a restart. By what it has to show for the release: that is nothing
+/// here, because signatures are judged by the core operator; and what was noted before stays.
+async fn note(store: &Store, wish: &Wish, release: Digest, origin: Digest) {
+    let noted = match store.evidence(release, origin).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => store.vouch(&wish.tag, release, origin, Arc::default()).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = noted {
+        tracing::debug!(release = %wish.tag, error = chain(&error), "the source of the release is asked again after a restart");
     }
 }
 

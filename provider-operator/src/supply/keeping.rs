@@ -64,15 +64,18 @@ impl Shared {
     fn needs(&self, needed: &Needed) -> Needs {
         let mut entries = self.entries();
         entries.retain(|Wish { tag, .. }, _| needed.contains_key(&tag.to_string()));
-        // Also what came a moment ago, and no object is pinned to yet.
-        let here = entries.values().filter_map(|entry| match &entry.opened {
-            Opened::Ready(supplied) => Some(supplied.files.release().digest),
-            Opened::Coming | Opened::Hindered(_) => None,
-        });
         let pinned = needed.values().flatten().copied();
-        pinned.chain(here).map(|digest| (digest, BTreeSet::new())).collect()
+        let mut needs: Needs = pinned.map(|digest| (digest, BTreeSet::new())).collect();
+        // Also what came a moment ago, and no object is pinned to yet; and from where, which need not be asked again.
+        for (wish, entry) in &*entries {
+            if let Opened::Ready(supplied) = &entry.opened {
+                let origins = needs.entry(supplied.files.release().digest).or_default();
+                origins.insert(self.connector.connection(&wish.place).id());
+            }
+        }
+        needs
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

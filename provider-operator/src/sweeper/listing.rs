@@ -1,16 +1,16 @@
 //! The command `orphans`: the images of ours that no object is for, as a list for people, and deleted where that is asked for. Works beside an operator, and
 //! needs no Lease: what it deletes nobody works on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
 use kube::Client;
-use planning::image::{OwnedImage, listed};
+use planning::image::{OwnedImage, SweepDeed, listed};
 use provider_plugin::OwnerId;
 
-use super::survey::{Scope, Sight, Survey, marked};
+use super::survey::{Scope, Sight, Survey};
 use super::table::{Row, table};
 use crate::args::Args;
 use crate::clock::Steady;
@@ -62,7 +62,7 @@ pub(crate) async fn list(
         now,
         rows: Vec::new(),
         clouds: BTreeSet::new(),
-        done: BTreeSet::new(),
+        listed: BTreeMap::new(),
         troubles: BTreeSet::new(),
     };
     for kind in registry.names().filter_map(Kind::of) {
@@ -85,8 +85,8 @@ struct List<'a> {
     now: Timestamp,
     rows: Vec<Row>,
     clouds: BTreeSet<(String, String)>,
-    /// Cloud and id of what was looked at: two identities may see one project.
-    done: BTreeSet<(String, String)>,
+    /// Which row is about an image, by its cloud and id: two identities may see one project.
+    listed: BTreeMap<(String, String), usize>,
     troubles: BTreeSet<String>,
 }
 
@@ -107,27 +107,35 @@ impl List<'_> {
             };
             self.clouds.insert((kind.name(), scope.cloud.clone()));
             for deed in listed(owned, &live, self.now, self.with_verified) {
-                if !self.done.insert((scope.cloud.clone(), deed.image.id.clone())) {
-                    continue;
+                let (may_go, image) = (deed.delete, deed.image.clone());
+                let at = self.row(kind, &scope, deed);
+                // What one of them may only look at the other may delete.
+                let is_gone = !self.rows[at].is_left();
+                if self.is_deleting && may_go && !is_gone {
+                    self.rows[at].outcome = Some(self.discard(&scope, &sight, &image).await);
                 }
-                let mut row = Row {
-                    provider: kind.name(),
-                    cloud: scope.cloud.clone(),
-                    deed,
-                    outcome: None,
-                };
-                if self.is_deleting && row.deed.delete {
-                    row.outcome = Some(self.discard(&scope, &sight, &row.deed.image).await);
-                }
-                self.rows.push(row);
             }
         }
         Ok(())
     }
 
+    /// Where the row of this image is; it is made where there is none yet.
+    fn row(&mut self, kind: &Kind, scope: &Scope, deed: SweepDeed) -> usize {
+        let key = (scope.cloud.clone(), deed.image.id.clone());
+        *self.listed.entry(key).or_insert_with(|| {
+            self.rows.push(Row {
+                provider: kind.name(),
+                cloud: scope.cloud.clone(),
+                deed,
+                outcome: None,
+            });
+            self.rows.len() - 1
+        })
+    }
+
     async fn discard(&self, scope: &Scope, sight: &Sight, image: &OwnedImage) -> Result<(), String> {
         let Survey { asking, owner, .. } = self.survey;
-        let marked = marked(image, owner);
+        let marked = sight.marked(image, owner);
         let discarded = asking
             .discard(scope.provider, &sight.connection, &image.id, &marked)
             .await;

@@ -50,8 +50,22 @@ pub(super) struct Sight {
     pub(super) connection: Arc<Connection>,
     /// The newest object of this identity.
     pub(super) newest: Arc<DynamicObject>,
-    /// What carries our owner there, of objects of the namespace that is looked after.
+    /// What carries our owner there or is held by us, of objects of the namespace that is looked after.
     pub(super) owned: Result<Vec<OwnedImage>, Failure>,
+    /// Whose those are, by id: what has moved here carries the owner that it had.
+    owners: BTreeMap<String, OwnerId>,
+}
+
+impl Sight {
+    /// By which marks an image is known that is to be deleted: held by this one, who has decided it.
+    pub(super) fn marked(&self, image: &OwnedImage, holder: &OwnerId) -> Marked {
+        Marked {
+            owner: self.owners.get(&image.id).unwrap_or(holder).clone(),
+            object: image.object.clone(),
+            attempt: image.attempt,
+            holder: Some(holder.clone()),
+        }
+    }
 }
 
 /// All image objects of one kind, whatever filter the operator has.
@@ -131,17 +145,20 @@ impl Survey<'_> {
 
     async fn sight(&self, scope: Scope, connection: Arc<Connection>, newest: Arc<DynamicObject>) -> (Scope, Sight) {
         let owned = self.asking.owned(scope.provider, &connection, self.owner).await;
+        let owner_of = |image: &Owned| (image.id.0.clone(), image.owner.clone());
+        let owners = owned.iter().flatten().map(owner_of).collect();
         let ours = |owned: Vec<Owned>| {
             owned
                 .into_iter()
                 .filter(|image| self.is_ours(image))
-                .map(image_of)
+                .map(|image| image_of(image, self.owner))
                 .collect()
         };
         let sight = Sight {
             connection,
             newest,
             owned: owned.map(ours),
+            owners,
         };
         (scope, sight)
     }
@@ -198,18 +215,12 @@ fn is_newer(object: &DynamicObject, than: &DynamicObject) -> bool {
     (born(object), object.name_any()) > (born(than), than.name_any())
 }
 
-/// By which marks the image of this owner is known that is to be deleted.
-pub(super) fn marked(image: &OwnedImage, owner: &OwnerId) -> Marked {
-    Marked {
-        owner: owner.clone(),
-        object: image.object.clone(),
-        attempt: image.attempt,
-    }
-}
-
-fn image_of(owned: Owned) -> OwnedImage {
+/// The image as this installation sees it.
+fn image_of(owned: Owned, here: &OwnerId) -> OwnedImage {
     let Owned {
         id,
+        owner: _,
+        holder,
         key: _,
         object,
         attempt,
@@ -224,5 +235,6 @@ fn image_of(owned: Owned) -> OwnedImage {
         created,
         verified,
         size,
+        held_elsewhere: holder != *here,
     }
 }

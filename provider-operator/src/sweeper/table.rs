@@ -62,6 +62,8 @@ impl Row {
             created,
             verified,
             size,
+            // Such are in no list.
+            held_elsewhere: _,
         } = &self.deed.image;
         let fate = match &self.outcome {
             Some(Ok(())) => "deleted",
@@ -161,6 +163,7 @@ mod tests {
             created: "2026-01-01T09:00:00Z".parse().unwrap(),
             verified,
             size: Some(1_610_612_736),
+            held_elsewhere: false,
         };
         Row {
             provider: "openstack".to_owned(),

@@ -181,6 +181,8 @@ impl Document {
             object,
             deed,
             image,
+            // A program looks at nothing.
+            holder: _,
             content,
         } = plan;
         let deed = match deed.clone() {
@@ -285,6 +287,7 @@ impl Document {
                 DeedOfDocument::Build { id, attempt } => Deed::Build { id, attempt },
             },
             image: self.image.clone(),
+            holder: self.image.subject.owner.clone(),
             content: ContentSpec {
                 url,
                 pinned,

@@ -1,7 +1,7 @@
 //! What a deed is told, and what it brings. Plain values.
 
 use planning::image::{Abilities, Deed, Done, ReadBack, Source};
-use provider_plugin::{Compression, ImageSpec, Observed, Pinned};
+use provider_plugin::{Compression, ImageSpec, Observed, OwnerId, Pinned};
 
 use super::Failed;
 use crate::objects::ObjectId;
@@ -15,6 +15,8 @@ pub(crate) struct WorkPlan {
     pub(crate) deed: Deed,
     /// To which image; its key is that of the op.
     pub(crate) image: ImageSpec,
+    /// The installation that does it. What it finds on a look is held by it from then on, whoever owns it.
+    pub(crate) holder: OwnerId,
     /// What its bytes are.
     pub(crate) content: ContentSpec,
 }

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use operator_kit::failure::chain;
 use planning::image::{Abilities, Algorithm, Deed, Done, FailureClass, Pinned, ReadBack, Source};
-use provider_plugin::{Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Report, Sent};
+use provider_plugin::{
+    Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Observed, Record, RecordState, Report,
+    Sent,
+};
 
 use super::{ContentSpec, Failed, Found, Whose, WorkPlan, Worked, read_back, sums};
 use crate::source::Files;
@@ -48,7 +52,9 @@ impl Working<'_> {
         let owner = &image.subject.owner;
         match &self.plan.deed {
             Deed::Look => {
-                found.observed = Some(store.observe(&image.subject, image).await?);
+                let observed = store.observe(&image.subject, image).await?;
+                self.hold(&observed).await;
+                found.observed = Some(observed);
                 Ok(Done::Looked)
             }
             Deed::Probe => {
@@ -87,6 +93,35 @@ impl Working<'_> {
             Deed::Relinquish { id } => {
                 store.relinquish(&image_id(id), owner).await?;
                 Ok(Done::Relinquished)
+            }
+        }
+    }
+
+    /// Says to the cloud who works on the images of the object now, where it says another one: else that one might take them for left behind. The look does
+    /// not fail by it: the next one tries it again, long before anybody deletes anything.
+    async fn hold(&self, observed: &Observed) {
+        let (owner, holder) = (&self.plan.image.subject.owner, &self.plan.holder);
+        let is_elsewhere = |record: &&Record| record.holder != *holder && record.state != RecordState::Going;
+        for record in observed.records.iter().filter(is_elsewhere) {
+            match self.store.hold(&record.id, owner, holder).await {
+                Ok(()) => {
+                    let before = record.holder.as_str();
+                    tracing::info!(
+                        object = %self.plan.object,
+                        image = %record.id,
+                        before,
+                        "took the image over from another installation"
+                    );
+                }
+                Err(error) => {
+                    let error = chain(&error);
+                    tracing::warn!(
+                        object = %self.plan.object,
+                        image = %record.id,
+                        error,
+                        "the image could not be taken over; it is tried again"
+                    );
+                }
             }
         }
     }

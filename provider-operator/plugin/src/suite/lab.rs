@@ -223,7 +223,7 @@ impl<H: Harness> Lab<H> {
         let owned = self.store.owned(self.owner()).await?;
         let found = owned.iter().find(|owned| owned.id == *id);
         let found = found.ok_or_else(|| Broken::new(format!("the record {id} is not among {owned:?}")))?;
-        Ok(found.marked(self.owner()))
+        Ok(found.marked())
     }
 
     /// Deletes it and waits until it is gone.

@@ -52,11 +52,17 @@ pub(super) enum Wrong {
     LastByteIsLost,
     SecretIsTold,
     UnknownIsPublished,
+    HoldingDoesNothing,
+    StrangersAreHeld,
+    HoldingTakesTheOwner,
+    HeldIsNotListed,
+    HeldByOthersIsDeleted,
 }
 
 #[derive(Clone, Debug)]
 struct Image {
     owner: Option<OwnerId>,
+    holder: Option<OwnerId>,
     object: String,
     key: ContentKey,
     attempt: Attempt,
@@ -196,7 +202,7 @@ impl ImageStore for Memory {
                     found: format!("{:?}", image.note),
                     wanted: format!("{note:?}"),
                 });
-                observed.records.push(image.record(id, drift));
+                observed.records.push(image.record(id, subject, drift));
             } else if subject.look_for_others && image.name == subject.name {
                 observed.others.push(Foreign {
                     id: id.clone(),
@@ -233,6 +239,7 @@ impl ImageStore for Memory {
         }
         let made = Image {
             owner: Some(subject.owner.clone()),
+            holder: None,
             object: subject.object.clone(),
             key: subject.key.clone(),
             attempt,
@@ -334,6 +341,21 @@ impl ImageStore for Memory {
         })
     }
 
+    async fn hold(&self, id: &ImageId, owner: &OwnerId, holder: &OwnerId) -> Result<(), CloudError> {
+        self.change(id, |image| {
+            if !self.is(Wrong::StrangersAreHeld) {
+                self.check_owner(image, owner)?;
+            }
+            if !self.is(Wrong::HoldingDoesNothing) {
+                image.holder = Some(holder.clone());
+            }
+            if self.is(Wrong::HoldingTakesTheOwner) {
+                image.owner = Some(holder.clone());
+            }
+            Ok(())
+        })
+    }
+
     async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError> {
         let mut images = self.images();
         let Some(image) = images.get(id) else {
@@ -349,7 +371,8 @@ impl ImageStore for Memory {
         }
         let is_other_attempt = image.attempt != marked.attempt && !self.is(Wrong::OtherAttemptsAreDeleted);
         let is_other_object = image.object != marked.object && !self.is(Wrong::OtherObjectsAreDeleted);
-        if is_other_attempt || is_other_object {
+        let is_held = marked.holder.is_some() && image.holder() != marked.holder.as_ref();
+        if is_other_attempt || is_other_object || is_held && !self.is(Wrong::HeldByOthersIsDeleted) {
             return Err(self.error(ErrorClass::NotOurs));
         }
         if image.shown && self.is(Wrong::ProtectedStays) {
@@ -373,12 +396,17 @@ impl ImageStore for Memory {
 
     async fn owned(&self, owner: &OwnerId) -> Result<Vec<Owned>, CloudError> {
         let images = self.images();
-        let is_ours = |image: &Image| image.owner.as_ref() == Some(owner) || self.is(Wrong::AllAreListed);
+        let is_ours = |image: &Image| {
+            let is_held = image.holder() == Some(owner) && !self.is(Wrong::HeldIsNotListed);
+            image.owner.as_ref() == Some(owner) || is_held || self.is(Wrong::AllAreListed)
+        };
         let mut listed: Vec<Owned> = images
             .iter()
             .filter(|(_, image)| is_ours(image))
             .map(|(id, image)| Owned {
                 id: id.clone(),
+                owner: image.owner.as_ref().unwrap_or(owner).clone(),
+                holder: image.holder().unwrap_or(owner).clone(),
                 key: image.key.clone(),
                 object: image.object.clone(),
                 attempt: image.attempt,
@@ -393,12 +421,19 @@ impl ImageStore for Memory {
 }
 
 impl Image {
-    fn record(&self, id: &ImageId, drift: Option<Drift>) -> Record {
+    /// Nobody, once it was given away.
+    fn holder(&self) -> Option<&OwnerId> {
+        let owner = self.owner.as_ref();
+        owner.map(|owner| self.holder.as_ref().unwrap_or(owner))
+    }
+
+    fn record(&self, id: &ImageId, subject: &Subject, drift: Option<Drift>) -> Record {
         let size = self.bytes.len() as u64;
         Record {
             id: id.clone(),
             key: self.key.clone(),
             attempt: self.attempt,
+            holder: self.holder().unwrap_or(&subject.owner).clone(),
             state: self.state.clone(),
             size: (size > 0).then_some(size),
             sha512: None,

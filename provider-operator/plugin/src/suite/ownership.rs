@@ -4,7 +4,7 @@ use super::{
     Broken, Harness, Held, key_of,
     lab::{Lab, class, ensure},
 };
-use crate::{Discarded, ErrorClass, ImageId, ImageStore, OwnerId};
+use crate::{Discarded, ErrorClass, ImageId, ImageStore, Marked, OwnerId};
 
 /// An image that was given away stays, is nobody's, and is not touched any more.
 pub async fn relinquish_then_not_owned<H: Harness>(harness: &H) -> Result<Held, Broken> {
@@ -77,6 +77,66 @@ pub async fn owned_is_exact<H: Harness>(harness: &H) -> Result<Held, Broken> {
     strange.leaves(&[&theirs]).await?;
     let ours: Vec<&ImageId> = wanted.iter().map(|(_, _, _, id, _)| id).collect();
     lab.leaves(&ours).await
+}
+
+/// What another installation holds is its owner's as before, is told with its holder to both of them, and goes only for whoever says who holds it.
+pub async fn held_by_another<H: Harness>(harness: &H) -> Result<Held, Broken> {
+    let lab = Lab::new(harness, "held").await;
+    if let Some(skipped) = lab.without_transfers() {
+        return Ok(skipped);
+    }
+    let word = |word: &str| OwnerId::parse(word).ok_or_else(|| Broken::new("a word is an owner"));
+    let (owner, holder, third) = (lab.owner().clone(), word("another-holder")?, word("a-stranger")?);
+    let id = lab.create(1).await?;
+    let made = lab.record(&id).await?;
+    ensure!(
+        made.holder == owner,
+        "what was just made is held by its owner: {made:?}"
+    );
+    let refused = class(lab.store.hold(&id, &third, &third).await, "holding a stranger's image")?;
+    ensure!(
+        refused == ErrorClass::NotOurs,
+        "holding a stranger's image is {refused}"
+    );
+    // Before its bytes come, and once more.
+    for _ in 0..2 {
+        lab.store.hold(&id, &owner, &holder).await?;
+        let held = lab.record(&id).await?;
+        ensure!(
+            held.holder == holder && held.state == made.state && held.drift == made.drift,
+            "what is held is {held:?}, and was {made:?}"
+        );
+    }
+    lab.send(&id).await?;
+    lab.is_published(&id).await?;
+    let published = lab.record(&id).await?;
+    ensure!(published.holder == holder, "who holds it was forgotten: {published:?}");
+    for asking in [&owner, &holder] {
+        let owned = lab.store.owned(asking).await?;
+        let is_told = matches!(owned.as_slice(), [one] if one.id == id && one.owner == owner && one.holder == holder);
+        ensure!(is_told, "{asking} is told {owned:?}");
+    }
+    let strange = lab.store.owned(&third).await?;
+    ensure!(strange.is_empty(), "a stranger is told {strange:?}");
+    let held_by = |holder: &OwnerId| Marked {
+        holder: Some(holder.clone()),
+        ..lab.image.subject.marked(1)
+    };
+    let refused = class(
+        lab.store.discard(&id, &held_by(&owner)).await,
+        "a deletion of what another one holds",
+    )?;
+    ensure!(
+        refused == ErrorClass::NotOurs,
+        "a deletion of what another one holds is {refused}"
+    );
+    lab.record(&id).await?;
+    // It comes back to its owner.
+    lab.store.hold(&id, &owner, &owner).await?;
+    let back = lab.store.owned(&holder).await?;
+    ensure!(back.is_empty(), "what was given back is told as held: {back:?}");
+    lab.store.discard(&id, &held_by(&owner)).await?;
+    lab.leaves(&[]).await
 }
 
 /// Two looks see the same, and nothing comes of looking.

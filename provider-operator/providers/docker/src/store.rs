@@ -174,6 +174,11 @@ impl ImageStore for DockerStore {
     }
 
     /// Nothing is ours.
+    async fn hold(&self, _id: &ImageId, _owner: &OwnerId, _holder: &OwnerId) -> Result<(), CloudError> {
+        let words = "images in registries belong to whoever pushed them";
+        Err(CloudError::new(ErrorClass::NotOurs, "take the image over", words))
+    }
+
     async fn discard(&self, _id: &ImageId, _marked: &Marked) -> Result<Discarded, CloudError> {
         let words = "images in registries belong to whoever pushed them";
         Err(CloudError::new(ErrorClass::NotOurs, "delete the image", words))

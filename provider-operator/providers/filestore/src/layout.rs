@@ -6,6 +6,7 @@
 //! DIR/.parts/KEY.ATTEMPT.json    the marks of a record: whose it is. Made once, and never changed
 //! DIR/.parts/KEY.ATTEMPT.part    its bytes: the same file as the published one, once it is published
 //! DIR/.parts/KEY.ATTEMPT.state   what is known of the bytes
+//! DIR/.parts/KEY.ATTEMPT.holder  which installation works on it, where that is not its owner any more
 //! DIR/.parts/KEY.ATTEMPT.WORD.new    what is about to become one of these
 //! ```
 
@@ -83,6 +84,10 @@ impl Layout {
 
     pub(crate) fn state(&self, stem: &Stem) -> PathBuf {
         self.parts().join(format!("{}.state", stem.0))
+    }
+
+    pub(crate) fn holder(&self, stem: &Stem) -> PathBuf {
+        self.parts().join(format!("{}.holder", stem.0))
     }
 
     /// Something that is about to become a file of this record; `word` tells it from all others.

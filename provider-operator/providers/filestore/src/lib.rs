@@ -8,6 +8,7 @@ mod disk;
 mod error;
 #[cfg(test)]
 mod faults;
+mod holding;
 mod layout;
 mod part;
 mod published;

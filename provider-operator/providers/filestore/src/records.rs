@@ -35,6 +35,7 @@ struct Sight {
     stem: Stem,
     marks: Marks,
     state: State,
+    holder: OwnerId,
     part: Option<Inode>,
     /// Whether its bytes have the name of the image.
     is_shown: bool,
@@ -133,12 +134,14 @@ impl Records {
 
     pub(crate) fn owned(&self, owner: &OwnerId) -> Result<Vec<Owned>, RecordError> {
         let all = self.all()?.into_iter();
-        let ours = all.filter(|sight| sight.marks.owner == *owner);
+        let ours = all.filter(|sight| sight.marks.owner == *owner || sight.holder == *owner);
         let mut listed: Vec<Owned> = ours
             .map(|sight| Owned {
                 id: sight.stem.id(),
                 verified: sight.verified().is_some(),
                 size: sight.size(),
+                owner: sight.marks.owner,
+                holder: sight.holder,
                 key: sight.marks.key,
                 object: sight.marks.object,
                 attempt: sight.marks.attempt,
@@ -201,7 +204,8 @@ impl Records {
             Err(RecordError::Find { .. }) => return Ok(Discarded::WasGone),
             sight => sight?,
         };
-        if (&sight.marks.object, sight.marks.attempt) != (&marked.object, marked.attempt) {
+        let is_held_elsewhere = marked.holder.as_ref().is_some_and(|holder| *holder != sight.holder);
+        if is_held_elsewhere || (&sight.marks.object, sight.marks.attempt) != (&marked.object, marked.attempt) {
             return Err(RecordError::Own { id: id.0.clone() });
         }
         self.hide(&sight)?;
@@ -350,7 +354,7 @@ impl Records {
     }
 
     /// A file with this content, in place of what is there.
-    fn put(&self, stem: &Stem, path: &Path, content: &[u8]) -> io::Result<()> {
+    pub(crate) fn put(&self, stem: &Stem, path: &Path, content: &[u8]) -> io::Result<()> {
         let coming = self.layout.coming(stem, &disk::word());
         let put = self
             .disk
@@ -395,6 +399,7 @@ impl Records {
 
     fn sight(&self, stem: Stem, marks: Marks) -> Result<Sight, RecordError> {
         let state = self.state(&stem, &marks)?;
+        let holder = self.holder(&stem, &marks)?;
         let part = disk::inode(&self.layout.part(&stem))?;
         let named = disk::inode(&self.layout.published(&marks.name))?;
         let is_shown = part.zip(named).is_some_and(|(part, named)| part.is(&named));
@@ -402,6 +407,7 @@ impl Records {
             stem,
             marks,
             state,
+            holder,
             part,
             is_shown,
         })
@@ -419,6 +425,7 @@ impl Records {
             id: sight.stem.id(),
             key: sight.marks.key.clone(),
             attempt: sight.marks.attempt,
+            holder: sight.holder.clone(),
             size: sight.size(),
             sha512: whole.map(|whole| whole.sha512.clone()),
             format: None,

@@ -46,6 +46,15 @@ impl Marks {
     }
 }
 
+/// Which installation works on a record, where one said so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Holder {
+    /// Of the record that it is for.
+    pub(crate) token: String,
+    pub(crate) holder: OwnerId,
+}
+
 /// What is known of the bytes of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

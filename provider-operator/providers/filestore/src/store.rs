@@ -144,6 +144,12 @@ impl ImageStore for FileStore {
         self.0.with("amend the image", find).await
     }
 
+    async fn hold(&self, id: &ImageId, owner: &OwnerId, holder: &OwnerId) -> Result<(), CloudError> {
+        let (id, owner, holder) = (id.clone(), owner.clone(), holder.clone());
+        let hold = move |records: &Records| records.hold(&id, &owner, &holder);
+        self.0.with("take the image over", hold).await
+    }
+
     async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError> {
         let (id, marked) = (id.clone(), marked.clone());
         let discard = move |records: &Records| records.discard(&id, &marked);

@@ -14,6 +14,8 @@ pub const OWNER: &str = "cs_owner";
 pub const OBJECT: &str = "cs_object";
 /// Its number among those of the object.
 pub const ATTEMPT: &str = "cs_attempt";
+/// Which installation works on it, where that is not its owner any more.
+pub const HOLDER: &str = "cs_holder";
 /// The digest at the source, for people.
 pub const SOURCE_DIGEST: &str = "cs_source_digest";
 /// The digest that it was found to have.
@@ -24,7 +26,7 @@ pub const IMPORT: &str = "cs_import";
 pub const TAG: &str = "stackwright";
 
 /// All marks, as they are taken off.
-pub const MARKS: [&str; 7] = [KEY, OWNER, OBJECT, ATTEMPT, SOURCE_DIGEST, VERIFIED, IMPORT];
+pub const MARKS: [&str; 8] = [KEY, OWNER, OBJECT, ATTEMPT, HOLDER, SOURCE_DIGEST, VERIFIED, IMPORT];
 
 /// Of ids that follow from marks. It must never change: an earlier version would not find its images.
 static NAMESPACE: LazyLock<Uuid> = LazyLock::new(|| Uuid::new_v5(&Uuid::NAMESPACE_DNS, b"image.clusterstack.x-k8s.io"));
@@ -60,14 +62,22 @@ pub struct Marks {
     pub key: ContentKey,
     /// Its number.
     pub attempt: Attempt,
+    /// Which installation works on it.
+    pub holder: OwnerId,
 }
 
 impl Marks {
     /// The marks of an image; none where they are not whole.
     pub fn of(image: &Value) -> Option<Self> {
         let text = |mark: &str| image[mark].as_str();
+        let owner = OwnerId::parse(text(OWNER)?)?;
+        let holder = match text(HOLDER) {
+            Some(holder) => OwnerId::parse(holder)?,
+            None => owner.clone(),
+        };
         Some(Self {
-            owner: OwnerId::parse(text(OWNER)?)?,
+            holder,
+            owner,
             object: text(OBJECT)?.to_owned(),
             key: ContentKey::parse(text(KEY)?)?,
             attempt: text(ATTEMPT)?.parse().ok()?,
@@ -111,6 +121,12 @@ mod tests {
         });
         let marks = Marks::of(&whole).unwrap();
         assert_eq!((marks.object.as_str(), marks.attempt), ("fleet/one", 3));
+        assert_eq!(marks.holder, marks.owner);
+        let mut held = whole.clone();
+        held[HOLDER] = "there".into();
+        assert_eq!(Marks::of(&held).unwrap().holder.as_str(), "there");
+        held[HOLDER] = "no holder!".into();
+        assert_eq!(Marks::of(&held), None);
         for (mark, value) in [(OWNER, "no owner!"), (KEY, "short"), (ATTEMPT, "-1"), (ATTEMPT, "many")] {
             let mut broken = whole.clone();
             broken[mark] = value.into();

@@ -1,8 +1,9 @@
 //! Node images in an OpenStack cloud, through a client of our own for Keystone v3 and Glance v2.
 //!
 //! An image is ours by its marks (`cs_owner`, `cs_object`, `cs_key`, `cs_attempt`), and its id follows from them, so that only one of many can
-//! make it. It is hidden until it is published. What clouds say is turned into the words of the plugin where it is met: answers in
-//! [`answer`], images in [`record`]. No file and no environment is read here: all that is known of a user's cloud is in his Secret.
+//! make it; `cs_holder` says who works on it since its object has moved. It is hidden until it is published. What clouds say is turned into the
+//! words of the plugin where it is met: answers in [`answer`], images in [`record`]. No file and no environment is read here: all that is known of
+//! a user's cloud is in his Secret.
 
 mod addresses;
 pub mod answer;

@@ -38,6 +38,7 @@ pub fn record(
         id: id(image)?,
         key: marks.key,
         attempt: marks.attempt,
+        holder: marks.holder,
         state: state(image, tasks, now),
         size: image["size"].as_u64().or_else(|| task_says.and_then(copied)),
         sha512: sha512(image),
@@ -164,11 +165,13 @@ pub fn foreign(image: &Value, subject: &Subject, project: &str) -> Option<Foreig
     })
 }
 
-/// An image that carries this owner.
+/// An image that carries this owner, or is held by it.
 pub fn owned(image: &Value, owner: &OwnerId) -> Option<Owned> {
-    let marks = Marks::of(image).filter(|marks| marks.owner == *owner)?;
+    let marks = Marks::of(image).filter(|marks| marks.owner == *owner || marks.holder == *owner)?;
     Some(Owned {
         id: id(image)?,
+        owner: marks.owner,
+        holder: marks.holder,
         key: marks.key,
         object: marks.object,
         attempt: marks.attempt,

@@ -385,13 +385,28 @@ impl ImageStore for OpenStackStore {
         self.glance.patch(id, &changes).await.map(drop)
     }
 
+    async fn hold(&self, id: &ImageId, owner: &OwnerId, holder: &OwnerId) -> Result<(), CloudError> {
+        let found = self.our_record("take the image over", id, owner).await?;
+        if Marks::of(&found).is_some_and(|marks| marks.holder == *holder) {
+            return Ok(());
+        }
+        let mark = Change::set(identity::HOLDER, holder.as_str());
+        self.glance.patch(id, &[mark]).await.map(drop)
+    }
+
     async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError> {
         let operation = "delete the image";
         let Some(image) = self.ours(operation, id, &marked.owner).await? else {
             return Ok(Discarded::WasGone);
         };
-        let is_meant = |marks: Marks| marks.object == marked.object && marks.attempt == marked.attempt;
-        if !Marks::of(&image).is_some_and(is_meant) {
+        let is_meant = |marks: &Marks| marks.object == marked.object && marks.attempt == marked.attempt;
+        let is_held = |marks: &Marks| marked.holder.as_ref().is_none_or(|holder| marks.holder == *holder);
+        let marks = Marks::of(&image).filter(is_meant);
+        if marks.as_ref().is_some_and(|marks| !is_held(marks)) {
+            let words = format!("another installation works on the image {id} now; it is left alone");
+            return Err(CloudError::new(ErrorClass::NotOurs, operation, words));
+        }
+        if marks.is_none() {
             let Marked { object, attempt, .. } = marked;
             let words = format!("the image {id} is not that of {object} with attempt {attempt}; it is left alone");
             return Err(CloudError::new(ErrorClass::NotOurs, operation, words));
@@ -418,10 +433,13 @@ impl ImageStore for OpenStackStore {
 
     async fn owned(&self, owner: &OwnerId) -> Result<Vec<Owned>, CloudError> {
         let project = self.glance.session().project().await?;
-        let query = Query::default()
-            .with("owner", &project)
-            .with(identity::OWNER, owner.as_str());
-        let images = self.list_both(&query).await?;
+        let mut images = Vec::new();
+        for mark in [identity::OWNER, identity::HOLDER] {
+            let query = Query::default().with("owner", &project).with(mark, owner.as_str());
+            images.extend(self.list_both(&query).await?);
+        }
+        images.sort_by(|one, other| one["id"].as_str().cmp(&other["id"].as_str()));
+        images.dedup_by(|one, other| one["id"] == other["id"]);
         let mut all: Vec<Owned> = images.iter().filter_map(|image| record::owned(image, owner)).collect();
         all.sort_by(|one, other| (&one.object, &one.key, one.attempt).cmp(&(&other.object, &other.key, other.attempt)));
         Ok(all)

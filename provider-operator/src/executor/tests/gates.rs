@@ -46,6 +46,44 @@ async fn a_cloud_that_asks_for_patience_is_left_alone_for_so_long() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_asked_for_an_hour_of_patience_keeps_others_from_the_cloud_for_a_minute() {
+    let bench = Bench::new();
+    let hour = Duration::from_hours(1);
+    let begin = |name: &str, version: &str| {
+        let object = object("fleet", name);
+        bench.executor.begin(Order {
+            plan: plan(&object, Deed::Look),
+            connection: bench.clay.connection("east", version),
+            files: None,
+            job: None,
+        });
+        object
+    };
+    bench.clay.act("east", Act::Fail(ErrorClass::Throttled, Some(hour)));
+    let greedy = begin("greedy", "uid/1");
+    assert_eq!(bench.end(&greedy).await.unwrap_err().class, FailureClass::Throttled);
+    bench.clay.act("east", Act::Answer);
+    let at_once = begin("at-once", "uid/2");
+    let told = bench.end(&at_once).await.unwrap_err();
+    assert!(told.retry_after.unwrap() <= Duration::from_mins(1), "{told:?}");
+    time::sleep(Duration::from_mins(1)).await;
+    let other = begin("other", "uid/2");
+    assert_eq!(bench.end(&other).await, Ok(Done::Looked));
+    let again = begin("again", "uid/1");
+    let told = bench.end(&again).await.unwrap_err();
+    assert!(told.retry_after.unwrap() > hour - Duration::from_mins(2), "{told:?}");
+    time::sleep(hour).await;
+    let late = begin("late", "uid/1");
+    assert_eq!(bench.end(&late).await, Ok(Done::Looked));
+    let asked = [
+        "east observe fleet/greedy",
+        "east observe fleet/other",
+        "east observe fleet/late",
+    ];
+    assert_eq!(bench.clay.calls(), asked);
+}
+
+#[tokio::test(start_paused = true)]
 async fn refused_credentials_are_not_shown_again_for_a_minute_and_others_are() {
     let bench = Bench::new();
     bench.clay.act("east", Act::Fail(ErrorClass::Credentials, None));

@@ -56,6 +56,7 @@ fn verified() -> Record {
         id: ImageId("one".to_owned()),
         key: ContentKey::parse(&"a".repeat(64)).expect("a key"),
         attempt: 1,
+        holder: asked(false).owner,
         state: provider_plugin::RecordState::Whole,
         size: None,
         sha512: None,

@@ -23,7 +23,7 @@ struct Flags {
 }
 
 /// A cache with both releases, and their digests.
-async fn filled(cache: &TempDir) -> [Digest; 2] {
+pub(in crate::supply) async fn filled(cache: &TempDir) -> [Digest; 2] {
     let store = Store::open(StoreOptions::new(cache.path().to_owned(), 1 << 30))
         .await
         .unwrap();
@@ -44,7 +44,7 @@ async fn filled(cache: &TempDir) -> [Digest; 2] {
     digests.try_into().unwrap()
 }
 
-fn supply(cache: &TempDir) -> Supply {
+pub(in crate::supply) fn supply(cache: &TempDir) -> Supply {
     operator_kit::client::install_crypto();
     let cache = format!("--cache-dir={}", cache.path().display());
     let flags = Flags::parse_from(["operator", &cache, "--cache-max-bytes=500000"]);
@@ -55,7 +55,7 @@ fn supply(cache: &TempDir) -> Supply {
     Supply::new(Arc::new(connector), &flags.download, clock, Arc::new(|_: &str| ()))
 }
 
-async fn eventually_has(store: &Store, count: u64) {
+pub(in crate::supply) async fn eventually_has(store: &Store, count: u64) {
     let end = Instant::now() + Duration::from_mins(1);
     while store.usage().releases as u64 != count {
         assert!(Instant::now() < end, "{:?}", store.usage());
@@ -64,7 +64,7 @@ async fn eventually_has(store: &Store, count: u64) {
 }
 
 /// With releases that were read before, which needs a runtime of its own.
-fn on_a_runtime(test: impl Future<Output = ()>) {
+pub(in crate::supply) fn on_a_runtime(test: impl Future<Output = ()>) {
     LazyLock::force(&RELEASES);
     Builder::new_current_thread()
         .enable_all()

@@ -172,6 +172,6 @@ pub(super) async fn tidy(store: &FileStore, owner: &OwnerId) -> Result<(), Cloud
     loop {
         let left = store.owned(owner).await?;
         let Some(first) = left.first() else { return Ok(()) };
-        store.discard(&first.id, &first.marked(owner)).await?;
+        store.discard(&first.id, &first.marked()).await?;
     }
 }

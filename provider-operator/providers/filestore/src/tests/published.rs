@@ -31,10 +31,7 @@ async fn an_image_is_shown_from_when_it_is_published_until_it_is_deleted() {
     let part: Vec<_> = opened.read(from, until).try_collect().await.unwrap();
     assert_eq!(part.concat(), lab.bytes[7..lab.bytes.len() - 3]);
     let owned = &store.owned(&image.subject.owner).await.unwrap()[0];
-    store
-        .discard(&owned.id, &owned.marked(&image.subject.owner))
-        .await
-        .unwrap();
+    store.discard(&owned.id, &owned.marked()).await.unwrap();
     assert!(store.open(NAME).await.unwrap().is_none() && names(&store).await.is_empty());
     let whole: Vec<_> = opened.read(0, opened.image.bytes).try_collect().await.unwrap();
     assert!(whole.concat() == lab.bytes, "who reads it already has it to its end");

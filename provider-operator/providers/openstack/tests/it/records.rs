@@ -5,7 +5,7 @@ use provider_openstack::{
     options::Options,
     record::{foreign, owned, record},
 };
-use provider_plugin::{Record, RecordState};
+use provider_plugin::{OwnerId, Record, RecordState};
 use serde_json::{Value, json};
 
 use crate::fixture::image;
@@ -170,4 +170,18 @@ fn what_an_owner_has_is_told_with_when_it_was_made() {
     );
     assert_eq!(told.created, "2026-03-01T11:00:00Z".parse().unwrap());
     assert_eq!(owned(&found(json!({ "cs_owner": "other" })), &owner), None);
+}
+
+#[test]
+fn what_another_installation_holds_is_told_to_its_owner_and_to_that_one() {
+    let subject = image("ubuntu").subject;
+    let there = OwnerId::parse("there").unwrap();
+    assert_eq!(read(json!({})).unwrap().holder, subject.owner);
+    assert_eq!(read(json!({ "cs_holder": "there" })).unwrap().holder, there);
+    let held = found(json!({ "cs_holder": "there" }));
+    for asking in [&subject.owner, &there] {
+        let told = owned(&held, asking).unwrap();
+        assert_eq!((&told.owner, &told.holder), (&subject.owner, &there));
+    }
+    assert_eq!(owned(&held, &OwnerId::parse("other").unwrap()), None);
 }
