@@ -176,6 +176,9 @@ pub struct ForeignSeen {
     pub of_our_project: bool,
     /// Whether machines can start from it.
     pub usable: bool,
+    /// Whether it can be used only because its owner, who may be anybody, gave it to everybody in the cloud.
+    #[serde(default)]
+    pub of_community: bool,
     /// Bytes.
     pub size: Option<u64>,
     /// The cloud's digest of the bytes, hexadecimal.

@@ -206,6 +206,7 @@ pub(crate) fn foreign(id: &str) -> ForeignSeen {
         id: id.to_owned(),
         of_our_project: true,
         usable: true,
+        of_community: false,
         size: Some(100),
         sha512: Some("aa".to_owned()),
         digest: None,

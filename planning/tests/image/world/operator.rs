@@ -100,6 +100,7 @@ impl Operator {
                     id: id.clone(),
                     of_our_project: true,
                     usable: image.status == Status::Active,
+                    of_community: false,
                     size: image.content.map(u64::from),
                     sha512: image.content.map(sha512).filter(|_| cloud.makes_sha512),
                     digest: None,
