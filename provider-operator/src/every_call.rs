@@ -7,6 +7,7 @@ mod drift;
 mod images;
 mod jobs;
 mod moved;
+mod names;
 mod orphans;
 mod places;
 #[cfg(feature = "openstack")]

@@ -48,6 +48,7 @@ pub(crate) fn image(object: &ObjectId) -> ImageSpec {
             recorded: None,
             adopt: None,
             look_for_others: false,
+            only_beside_ours: false,
             only_recorded: false,
         },
         options: serde_json::Map::new(),

@@ -142,6 +142,9 @@ pub struct Subject {
     /// Whether images of the same name that are not ours are wanted too. They cost another call.
     #[serde(default)]
     pub look_for_others: bool,
+    /// Whether only those of them are wanted that lie where ours would: one that lies elsewhere would not be used, and takes no name from ours.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_beside_ours: bool,
     /// Whether the image that was noted down was all there was a while ago: where it is still there and ours, nobody needs to look for more. Where a look
     /// at everything costs no more, that may be done all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -75,6 +75,7 @@ pub fn subject(owner: &OwnerId, name: &str) -> Subject {
         recorded: None,
         adopt: None,
         look_for_others: false,
+        only_beside_ours: false,
         only_recorded: false,
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Basis {
     pub(super) identity: Option<String>,
     pub(super) request: Option<String>,
     pub(super) adopt: Option<String>,
+    /// Whether all of it is to go, whatever others have.
+    pub(super) goes: bool,
 }
 
 /// How long it is enough to look at the image that is had: what another process may have left beside it is in nobody's way.
@@ -94,9 +96,10 @@ impl ImageMemory {
         }
     }
 
-    /// Whether a look has to find images of others: it need not where ours is there, which is most of the time, and costs a call.
+    /// Whether a look has to find images of others: it need not where ours is there, which is most of the time, and costs a call; and where ours is to go,
+    /// theirs must not be in its way.
     pub(super) fn looks_for_others(&self) -> bool {
-        !matches!(&self.cloud, Sight::Seen { value, .. } if has_verified(value, &self.basis.key))
+        !self.basis.goes && !matches!(&self.cloud, Sight::Seen { value, .. } if has_verified(value, &self.basis.key))
     }
 
     /// Whether a look needs to see no more than the image that is noted down: a while ago that was all there was, it was as it must be, and nothing
@@ -201,7 +204,7 @@ impl ImageMemory {
             (None, Some(observed)) => {
                 let value = self.motions.see(observed, now);
                 // Where ours is gone, those of others count.
-                let is_enough = begun.looks_for_others || has_verified(&value, &begun.basis.key);
+                let is_enough = begun.looks_for_others || begun.basis.goes || has_verified(&value, &begun.basis.key);
                 if !begun.sees_one {
                     self.listed = Some(now);
                 }

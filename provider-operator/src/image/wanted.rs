@@ -85,6 +85,7 @@ pub(super) fn basis(wanted: &Wanted) -> Basis {
         identity: wanted.identity.clone(),
         request: wanted.request.clone(),
         adopt: wanted.adopt.clone(),
+        goes: wanted.deleting.is_some(),
     }
 }
 
@@ -226,6 +227,7 @@ fn image(
             adopt: annotation(object, labels::ADOPT_IMAGE).map(ImageId),
             // Whoever looks says so.
             look_for_others: true,
+            only_beside_ours: false,
             only_recorded: false,
         },
         options,

@@ -78,6 +78,7 @@ fn image(number: usize) -> ImageSpec {
             recorded: None,
             adopt: None,
             look_for_others: false,
+            only_beside_ours: false,
             only_recorded: false,
         },
         options: serde_json::Map::new(),

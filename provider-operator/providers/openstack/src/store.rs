@@ -115,9 +115,12 @@ impl OpenStackStore {
         Ok(records)
     }
 
-    /// Images of this name that we may use, whosever they are.
-    async fn named(&self, name: &str) -> Result<Vec<Value>, CloudError> {
-        let query = Query::default().with("name", name);
+    /// Images of this name: those of our project, and where they may be used all others too.
+    async fn named(&self, subject: &Subject, project: &str) -> Result<Vec<Value>, CloudError> {
+        let query = Query::default().with("name", &subject.name);
+        if subject.only_beside_ours {
+            return self.glance.list(&query.with("owner", project)).await;
+        }
         let mut images = self.glance.list(&query).await?;
         // Everybody may use those, and only who asks for them is told of them.
         match self.glance.list(&query.with("visibility", "community")).await {
@@ -135,7 +138,7 @@ impl OpenStackStore {
         let mut images = Vec::new();
         if subject.look_for_others {
             // A name can look like a list of names.
-            let named = self.named(&subject.name).await?.into_iter();
+            let named = self.named(subject, project).await?.into_iter();
             images.extend(named.filter(|image| image["name"] == subject.name.as_str()));
         }
         if let Some(adopt) = &subject.adopt

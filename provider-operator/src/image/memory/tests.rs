@@ -194,6 +194,19 @@ fn images_of_others_are_looked_for_unless_ours_is_there() {
 }
 
 #[test]
+fn nobody_looks_for_images_of_others_for_the_sake_of_what_is_to_go() {
+    let mut memory = memory();
+    memory.hear(Basis { goes: true, ..basis(2) });
+    assert!(!memory.looks_for_others());
+    look(&mut memory, &saw(Vec::new()));
+    assert!(is_fresh(&memory), "there is no more to look for");
+    memory.begin(&Deed::Look, &asked(false));
+    let away = Err(failure(FailureClass::Unavailable));
+    memory.end(&ended(Deed::Look, away), &Found::default(), NOW);
+    assert!(!memory.looks_for_others());
+}
+
+#[test]
 fn an_image_of_another_content_says_nothing_of_whose_the_new_name_is() {
     let mut memory = memory();
     look(&mut memory, &saw(vec![verified()]));

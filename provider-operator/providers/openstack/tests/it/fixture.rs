@@ -76,6 +76,7 @@ pub(crate) fn image(name: &str) -> ImageSpec {
             recorded: None,
             adopt: None,
             look_for_others: false,
+            only_beside_ours: false,
             only_recorded: false,
         },
         options: options.as_object().unwrap().clone(),

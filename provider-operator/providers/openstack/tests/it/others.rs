@@ -44,6 +44,24 @@ async fn only_what_another_project_gives_to_everybody_is_told_as_that() {
 }
 
 #[tokio::test]
+async fn what_others_put_under_a_name_is_not_even_listed_where_it_would_not_be_used() {
+    let fake = fake().await;
+    let own = made(&glance(fake.site(), "openstack"), json!({ "name": "ubuntu" })).await;
+    let admin = glance(fake.site(), "admin");
+    made(&admin, json!({ "name": "ubuntu", "visibility": "public" })).await;
+    let theirs = glance(fake.site(), "other");
+    made(&theirs, json!({ "name": "ubuntu", "visibility": "community" })).await;
+    let mut image = image("ubuntu");
+    image.subject.look_for_others = true;
+    image.subject.only_beside_ours = true;
+    let store = store(fake.site(), "openstack");
+    let observed = store.observe(&image.subject, &image).await.unwrap();
+    let [found] = observed.others.try_into().unwrap();
+    assert_eq!(found.id, own);
+    assert_eq!(fake.count(&Method::GET, "visibility=community"), 0);
+}
+
+#[tokio::test]
 async fn a_cloud_that_knows_no_such_images_shows_the_others() {
     let fake = fake().await;
     let own = made(&glance(fake.site(), "openstack"), json!({ "name": "ubuntu" })).await;
