@@ -7,6 +7,7 @@ mod drift;
 mod images;
 mod jobs;
 mod moved;
+#[cfg(feature = "openstack")]
 mod names;
 mod orphans;
 mod places;
