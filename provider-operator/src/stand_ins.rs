@@ -46,6 +46,7 @@ pub(crate) fn image(object: &ObjectId) -> ImageSpec {
             key: ContentKey::parse(&format!("{digits:0<64.64}")).unwrap(),
             name: object.name.clone(),
             recorded: None,
+            attempt: None,
             adopt: None,
             look_for_others: false,
             only_beside_ours: false,

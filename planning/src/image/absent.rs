@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crds::labels::ADOPT_IMAGE;
 
-use super::case::{Case, hold, in_process, until_seen};
+use super::case::{Case, hold, in_process, until_seen, until_shown};
 use super::decide::{LOOK_READY, look_ready};
 use super::kept::CloudImage;
 use super::op::Deed;
@@ -170,8 +170,9 @@ fn adopted(case: &Case<'_>, cloud: &Cloud, other: &ForeignSeen, at: Duration) ->
     if case.kept.image.as_ref() != Some(&image) || case.kept.key.as_ref() != Some(&case.wanted.key) {
         return Step::Record(Intent::Image { image });
     }
+    let look = at + look_ready(&case.wanted.key);
     records::superseded(case, cloud).unwrap_or(Step::Rest {
-        look: at + look_ready(&case.wanted.key),
+        look: case.tidied_again().map_or(look, |again| look.min(again)),
     })
 }
 
@@ -202,10 +203,12 @@ fn begun(case: &Case<'_>) -> Step {
     let why = match (kept.attempt, &kept.key) {
         (0, _) => AttemptReason::First,
         (_, Some(key)) if *key == wanted.key => {
-            return in_process(Deed::Create {
+            let deed = Deed::Create {
                 attempt: kept.attempt,
                 id: wanted.chosen_id.clone().filter(|_| kept.attempt == 1),
-            });
+            };
+            let made = case.unshown().filter(|(unshown, _)| unshown.deed == deed);
+            return made.map_or_else(|| in_process(deed), |(unshown, again)| until_shown(unshown, again));
         }
         _ => AttemptReason::OtherContent,
     };

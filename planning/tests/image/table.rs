@@ -97,6 +97,7 @@ pub(crate) fn input() -> Input {
             jobs: JobsSight::Usable,
             abilities: None,
             amended: None,
+            unshown: None,
             force_after: Duration::from_hours(1),
             stall: Duration::from_mins(1),
             import_patience: None,

@@ -136,6 +136,9 @@ pub struct Subject {
     /// The image that was noted down for the object. A hint to find it fast: marks decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<ImageId>,
+    /// The attempt that was noted down for what the object wants now. A hint like that: its record may be there though no list shows it yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<Attempt>,
     /// An image that somebody else made and that the object shall use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopt: Option<ImageId>,

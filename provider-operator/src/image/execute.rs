@@ -119,6 +119,12 @@ impl Pass<'_> {
             subject.adopt = None;
         }
         let mut memory = lock(self.memory);
+        if *deed == Deed::Look {
+            let kept = &self.case.kept;
+            let is_noted = kept.attempt > 0 && kept.key.as_ref() == Some(&wanted.key);
+            subject.attempt = is_noted.then_some(kept.attempt);
+            subject.recorded = memory.made(kept.attempt).or_else(|| subject.recorded.take());
+        }
         subject.only_recorded = wanted.adopt.is_none() && memory.needs_only(subject.recorded.as_ref(), now);
         subject.look_for_others = !subject.only_recorded && (is_asked_for || memory.looks_for_others());
         // Whoever is not named by his name cannot fill the list with it.

@@ -111,6 +111,7 @@ pub(super) async fn observe(
         jobs: context.executor.jobs(id, cloud.name()),
         abilities: memory.abilities.clone(),
         amended: memory.amended.clone(),
+        unshown: memory.unshown.clone(),
         force_after: context.settings.force_finalize_after,
         stall: STALL,
         import_patience: context.settings.import_patience,

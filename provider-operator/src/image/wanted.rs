@@ -224,6 +224,7 @@ fn image(
             key: ContentKey::parse(key)?,
             name: wish.name().to_owned(),
             recorded: status.image.as_ref().map(|image| ImageId(image.id.clone())),
+            attempt: None,
             adopt: annotation(object, labels::ADOPT_IMAGE).map(ImageId),
             // Whoever looks says so.
             look_for_others: true,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use planning::image::{
     Algorithm, AttemptReason, Deed, FailureClass, ForeignSeen, HaltReason, ImagePolicy, Intent, Kept, Pinned, Sight,
-    Step, WaitReason,
+    Step, Unshown, WaitReason,
 };
 
 use super::{Input, NOW, OTHER, before, failure, foreign, holds_for, input, is_done, waits_for, writes_attempt};
@@ -324,4 +324,28 @@ fn r45_the_attempt_of_status_is_created_with_the_chosen_id_in_the_first() {
     is_done(&chosen.step(), &create(2, None));
     let first = chosen.changed(|input| input.kept.attempt = 1);
     is_done(&first.step(), &create(1, Some("mine")));
+}
+
+#[test]
+fn r45_a_record_that_was_made_and_is_not_shown_is_made_again_ever_later() {
+    let deed = || Deed::Create { attempt: 2, id: None };
+    let made = |deed, times, seconds| {
+        input().changed(|input| {
+            input.seen.unshown = Some(Unshown {
+                deed,
+                times,
+                at: before(seconds),
+            });
+        })
+    };
+    let wait = waits_for(&made(deed(), 1, 0).step(), WaitReason::Retry);
+    assert!(
+        wait.look
+            .is_some_and(|look| look > NOW && look <= NOW + Duration::from_secs(2))
+    );
+    is_done(&made(deed(), 1, 3).step(), &deed());
+    waits_for(&made(deed(), 9, 230).step(), WaitReason::Retry);
+    is_done(&made(deed(), 9, 301).step(), &deed());
+    let earlier = Deed::Create { attempt: 1, id: None };
+    is_done(&made(earlier, 9, 0).step(), &deed());
 }

@@ -76,6 +76,7 @@ fn image(number: usize) -> ImageSpec {
             key: ContentKey::parse(&format!("{number:0>2}{}", "0".repeat(62))).unwrap(),
             name: format!("disk-{number}"),
             recorded: None,
+            attempt: None,
             adopt: None,
             look_for_others: false,
             only_beside_ours: false,

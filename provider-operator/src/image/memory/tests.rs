@@ -266,6 +266,23 @@ fn of_a_verified_image_no_more_is_looked_at_than_itself_until_something_happens(
 }
 
 #[test]
+fn what_was_made_is_remembered_and_counted_until_a_look_has_shown_it() {
+    let mut memory = memory();
+    let deed = || Deed::Create { attempt: 1, id: None };
+    let id = || "one".to_owned();
+    for (times, done) in [(1, Done::Created { id: id() }), (2, Done::Ours { id: id() })] {
+        memory.begin(&deed(), &asked(true));
+        assert!(memory.end(&ended(deed(), Ok(done)), &Found::default(), NOW));
+        look(&mut memory, &saw(Vec::new()));
+        assert_eq!(memory.unshown.as_ref().map(|unshown| unshown.times), Some(times));
+    }
+    assert_eq!((memory.made(1), memory.made(2)), (Some(ImageId(id())), None));
+    look(&mut memory, &saw(vec![verified()]));
+    assert_eq!(memory.unshown, None);
+    assert!(memory.made(1).is_some(), "the next list need not show it");
+}
+
+#[test]
 fn a_source_that_failed_is_asked_anew() {
     let mut memory = memory();
     memory.begin(&Deed::Probe, &asked(true));

@@ -74,6 +74,7 @@ pub(crate) fn image(name: &str) -> ImageSpec {
             key: ContentKey::parse(&format!("{:0<64}", digits.concat())).unwrap(),
             name: name.to_owned(),
             recorded: None,
+            attempt: None,
             adopt: None,
             look_for_others: false,
             only_beside_ours: false,
