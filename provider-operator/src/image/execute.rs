@@ -183,7 +183,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The owner that is noted already stays.
+    /// The owner that images are marked with stays, and so does one that is noted already.
     fn owner(&self) -> String {
         let image = self.case.asked.image.as_ref();
         let owner = image.map_or(&self.context.owner, |image| &image.subject.owner);
