@@ -9,6 +9,8 @@ mod drift;
 mod images;
 mod jobs;
 mod moved;
+#[cfg(feature = "openstack")]
+mod names;
 mod orphans;
 mod places;
 #[cfg(feature = "openstack")]

@@ -21,7 +21,7 @@ pub(crate) use self::memory::Memories;
 
 use self::execute::{Pass, Performed};
 use self::memory::ImageMemory;
-use self::observe::observe;
+use self::observe::{Case, observe};
 use crate::context::{Context, Served};
 use crate::driver::Look;
 use crate::executor::jobs::logs;
@@ -106,6 +106,7 @@ async fn work_on(
             before: &case.status,
         };
         let told = with_job(tell(&situation, now), &situation, id, context.executor.job(id));
+        let told = with_owner(told, &case);
         let pass = Pass {
             context,
             served,
@@ -141,6 +142,18 @@ fn with_job(mut told: Told, situation: &Situation<'_>, id: &ObjectId, job: Optio
     {
         execution.logs = Some(logs(id, &job, matches!(deed, Deed::Build { .. })));
         execution.job = Some(job);
+    }
+    told
+}
+
+/// Says under which owner images are marked, with the attempt and so before the first of them is made.
+fn with_owner(mut told: Told, case: &Case) -> Told {
+    let image = case.asked.image.as_ref().filter(|_| !case.wanted.moved);
+    if let Some(image) = image
+        && told.status.attempt.is_some()
+        && told.status.owner.is_none()
+    {
+        told.status.owner = Some(image.subject.owner.as_str().to_owned());
     }
     told
 }

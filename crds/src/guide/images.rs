@@ -67,7 +67,7 @@ pub const IMAGE_CONDITIONS: &[Entry<ConditionType>] = &[
     },
     Entry {
         word: ConditionType::Verified,
-        means: "On image objects. The bytes in the cloud are what they must be: those of the digest, or those that were sent. Nothing unverified is ready.",
+        means: "On image objects. The bytes in the cloud are what they must be: those of the digest, or those that were sent. Nothing of ours is ready unverified; of an image of somebody else that was asked for, `Unknown` says that it was not compared.",
         reader: "While it is `False`, go by the reason.",
         operator: "Compares before the image is shown to anybody, and whenever it looks at the cloud.",
     },
@@ -274,9 +274,9 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::Unverifiable,
-        means: "The cloud neither tells a digest that can be compared nor gives the image back.",
-        reader: "Set `spec.transfer.via: Upload`, or allow the project to read its images.",
-        operator: "Throws the record away and uploads; if that tells nothing either, it waits for a change. Nothing unverified is ready.",
+        means: "The image cannot be compared. `False`: the cloud neither tells a digest that can be compared nor gives the image back. `Unknown`: the image is somebody else's and was asked for, and no digest says what it must be, or none of the kind that the cloud tells.",
+        reader: "`False`: set `spec.transfer.via: Upload`, or allow the project to read its images. `Unknown`: to know more than who put it there, give the `sha512:` of the image itself as `digest`.",
+        operator: "`False`: throws the record away and uploads; if that tells nothing either, it waits for a change. Nothing of ours is ready unverified. `Unknown`: uses the image, as it was told to.",
     },
     Entry {
         word: Reason::ImageMismatch,

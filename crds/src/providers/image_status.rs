@@ -136,6 +136,10 @@ pub struct NodeImageStatus {
     /// What the attempts are at: a digest of whose image it is, where its bytes come from and what they must be. Another one begins anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_key: Option<String>,
+    /// Under which owner its images are marked in the cloud, from the first attempt on. What the annotation clusterstack.x-k8s.io/image-owner says
+    /// otherwise is put back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// The image in the cloud.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<CloudImage>,

@@ -1,6 +1,9 @@
 //! What people choose of an image besides its bytes, as it is in a real Glance in the end: in the words of our own files and of those of others.
 
 use anyhow::{Context, Result, ensure};
+use crds::conditions::{ConditionStatus, ConditionType, find};
+use crds::labels;
+use crds::providers::openstack::OpenStackNodeImageRelease;
 use e2e::{
     eventually,
     journey::SOON,
@@ -74,29 +77,56 @@ fn what_is_chosen_of_an_image_is_so_in_the_cloud_and_follows_the_choice() -> Res
     })
 }
 
-/// They are in no list that does not ask for them.
+/// Anybody may have put it there: its name says nothing, its id and its bytes do.
 #[test]
-fn an_image_that_another_project_gives_to_everybody_is_used_where_that_is_wanted() -> Result<()> {
-    const NAME: &str = "of-the-community";
+fn an_image_that_another_project_gives_to_everybody_is_used_by_its_bytes_or_its_id_and_not_by_its_name() -> Result<()> {
+    const BY_NAME: &str = "by-its-name";
+    const BY_BYTES: &str = "by-its-bytes";
+    const BY_ID: &str = "by-its-id";
     on_stage_as("demo", async |stage| {
         let site = stage.site().clone();
         let visitor = Visitor::new(&site).await?;
         let neighbour = Cloud(visitor.tenant("other").await?);
-        let theirs = neighbour.uploaded(NAME, &small(3)).await?;
-        neighbour.set(&theirs, "visibility", "community").await?;
+        let disk = small(3);
+        let mut theirs = Vec::new();
+        for name in [BY_NAME, BY_BYTES, BY_ID] {
+            let id = neighbour.uploaded(name, &disk).await?;
+            neighbour.set(&id, "visibility", "community").await?;
+            theirs.push(id);
+        }
         stage.source.put(DISK, Article::of(small(1)));
-        stage.want(NAME, DISK, json!({ "policy": "IfMissing" })).await?;
+        stage.want(BY_NAME, DISK, json!({ "policy": "IfMissing" })).await?;
+        let digest = format!("sha512:{}", sha512(&disk));
+        let with_digest = json!({ "policy": "IfMissing", "image": { "digest": digest } });
+        stage.want(BY_BYTES, DISK, with_digest).await?;
+        stage.want(BY_ID, DISK, json!({})).await?;
+        let journey = stage.journey;
+        journey
+            .annotate::<OpenStackNodeImageRelease>(BY_ID, labels::ADOPT_IMAGE, Some(&theirs[2]))
+            .await?;
         stage.operate().await?;
-        let image = stage.ready(NAME).await?.image.context("an image")?;
-        ensure!(image.id == theirs && image.adopted, "{image:?}");
-        stage.delete(NAME).await?;
-        let image = neighbour.image(&theirs).await?;
-        ensure!(
-            image["status"] == "active",
-            "somebody else's image was touched: {image}"
-        );
-        neighbour.delete(&theirs).await?;
-        Ok(Vec::new())
+        let ours = stage.ready(BY_NAME).await?.image.context("an image")?;
+        ensure!(!theirs.contains(&ours.id) && !ours.adopted, "{ours:?}");
+        for (name, theirs, verified) in [
+            (BY_BYTES, &theirs[1], (ConditionStatus::True, None)),
+            (BY_ID, &theirs[2], (ConditionStatus::Unknown, Some("Unverifiable"))),
+        ] {
+            let status = stage.ready(name).await?;
+            let image = status.image.as_ref().context("an image")?;
+            ensure!(image.id == *theirs && image.adopted, "{image:?}");
+            let told = find(&status.conditions, ConditionType::Verified).context("Verified")?;
+            ensure!((told.status, told.reason.as_deref()) == verified, "{name}: {told:?}");
+            stage.delete(name).await?;
+        }
+        for id in &theirs {
+            let image = neighbour.image(id).await?;
+            ensure!(
+                image["status"] == "active",
+                "somebody else's image was touched: {image}"
+            );
+            neighbour.delete(id).await?;
+        }
+        Ok(vec![ours.id])
     })
 }
 

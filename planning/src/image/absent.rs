@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crds::labels::ADOPT_IMAGE;
 
-use super::case::{Case, hold, in_process, until_seen};
+use super::case::{Case, hold, in_process, until_seen, until_shown};
 use super::decide::{LOOK_READY, look_ready};
 use super::kept::CloudImage;
 use super::op::Deed;
@@ -13,10 +13,12 @@ use super::seen::{Cloud, ForeignSeen};
 use super::sending::prepared;
 use super::step::{AttemptReason, HaltReason, Intent, Step};
 use super::wait::{Awaited, Until, WaitReason};
-use super::wanted::{Algorithm, ImagePolicy};
+use super::wanted::{Algorithm, ImagePolicy, Wanted};
 
 /// How often an image is looked for that somebody else makes.
 const LOOK_FOR_OTHERS: Duration = Duration::from_mins(1);
+/// How many images are named that are not used: anybody can make more.
+const NAMED: usize = 3;
 
 pub(super) fn ladder(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Step {
     adoption(case, cloud, at)
@@ -31,10 +33,8 @@ fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
     if !insists && wanted.policy != ImagePolicy::IfMissing {
         return None;
     }
-    let is_meant = |other: &&ForeignSeen| other.usable && wanted.adopt.as_ref().is_none_or(|id| *id == other.id);
-    let candidates: Vec<&ForeignSeen> = cloud.others.iter().filter(is_meant).collect();
-    match candidates.as_slice() {
-        [one] if differs(case, one) == Some(true) => insists.then(|| {
+    match candidates(case, cloud).as_slice() {
+        [one] if differs(wanted, one) == Some(true) => insists.then(|| {
             let message = format!(
                 "the image {} has other bytes than the spec's digest says; correct the digest, or name another image",
                 one.id
@@ -57,10 +57,7 @@ fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
         }
         [one] => Some(adopted(case, cloud, one, at)),
         [] => insists.then(|| {
-            let message = match &wanted.adopt {
-                Some(id) => format!("no image with the id {id} can be used in this project yet"),
-                None => format!("no image named {} can be used yet", wanted.name),
-            };
+            let message = not_found(wanted, cloud);
             let until = Until::Told(Awaited::Image);
             until_seen(WaitReason::ImageNotFound, at, until, at + LOOK_FOR_OTHERS, &message)
         }),
@@ -75,9 +72,57 @@ fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
     }
 }
 
+/// The images that could be meant. One that its owner gives to everybody counts only where there is no other, or anybody could make a name mean nothing;
+/// each of those has the bytes that are promised, so that one is as good as another.
+fn candidates<'a>(case: &Case<'_>, cloud: &'a Cloud) -> Vec<&'a ForeignSeen> {
+    let meant: Vec<&ForeignSeen> = cloud.others.iter().filter(|other| counts(case.wanted, other)).collect();
+    if case.wanted.adopt.is_some() || meant.iter().all(|other| !other.of_community) {
+        return meant;
+    }
+    let (given, others): (Vec<&ForeignSeen>, Vec<&ForeignSeen>) = meant.into_iter().partition(|one| one.of_community);
+    if !others.is_empty() {
+        return others;
+    }
+    let used = case.kept.image.as_ref().map(|image| image.id.as_str());
+    let same = given.iter().find(|other| Some(other.id.as_str()) == used);
+    same.or_else(|| given.first()).copied().into_iter().collect()
+}
+
+/// Whether an image of somebody else may be used. What anybody may have put there is meant by its id or its bytes alone; and who has said what the bytes must
+/// be, and did not ask for an image that is there already, is brought one that is known to have them.
+pub(super) fn counts(wanted: &Wanted, other: &ForeignSeen) -> bool {
+    if let Some(id) = &wanted.adopt {
+        return other.usable && *id == other.id;
+    }
+    let compared = differs(wanted, other);
+    let may_be = match wanted.policy {
+        ImagePolicy::Create => false,
+        ImagePolicy::Adopt => true,
+        ImagePolicy::IfMissing => wanted.digest.is_none() || compared.is_some(),
+    };
+    other.usable && may_be && (!other.of_community || compared == Some(false))
+}
+
+fn not_found(wanted: &Wanted, cloud: &Cloud) -> String {
+    if let Some(id) = &wanted.adopt {
+        return format!("no image with the id {id} can be used in this project yet");
+    }
+    let given = cloud.others.iter().filter(|other| other.usable && other.of_community);
+    let given: Vec<&ForeignSeen> = given.take(NAMED).collect();
+    let missing = format!("no image named {} can be used yet", wanted.name);
+    if given.is_empty() {
+        return missing;
+    }
+    format!(
+        "{missing}; what another project gives to everybody ({}) is used only where its id is in the annotation \
+         {ADOPT_IMAGE}, or its sha512 is the spec's digest",
+        ids(&given),
+    )
+}
+
 /// Whether an image is another one than the spec's digest says; `None` when that cannot be compared.
-fn differs(case: &Case<'_>, other: &ForeignSeen) -> Option<bool> {
-    let promised = case.wanted.digest.as_ref().filter(|_| !case.wanted.compressed)?;
+fn differs(wanted: &Wanted, other: &ForeignSeen) -> Option<bool> {
+    let promised = wanted.digest.as_ref().filter(|_| !wanted.compressed)?;
     let named = other.digest.as_ref();
     if let Some(found) = named.filter(|found| found.algorithm == promised.algorithm) {
         return Some(found != promised);
@@ -98,7 +143,7 @@ fn is_trusted(case: &Case<'_>, other: &ForeignSeen) -> bool {
 }
 
 fn adopted(case: &Case<'_>, cloud: &Cloud, other: &ForeignSeen, at: Duration) -> Step {
-    let is_as_promised = differs(case, other) == Some(false);
+    let is_as_promised = differs(case.wanted, other) == Some(false);
     let image = CloudImage {
         id: other.id.clone(),
         name: case.wanted.name.clone(),
@@ -125,8 +170,9 @@ fn adopted(case: &Case<'_>, cloud: &Cloud, other: &ForeignSeen, at: Duration) ->
     if case.kept.image.as_ref() != Some(&image) || case.kept.key.as_ref() != Some(&case.wanted.key) {
         return Step::Record(Intent::Image { image });
     }
+    let look = at + look_ready(&case.wanted.key);
     records::superseded(case, cloud).unwrap_or(Step::Rest {
-        look: at + look_ready(&case.wanted.key),
+        look: case.tidied_again().map_or(look, |again| look.min(again)),
     })
 }
 
@@ -157,10 +203,12 @@ fn begun(case: &Case<'_>) -> Step {
     let why = match (kept.attempt, &kept.key) {
         (0, _) => AttemptReason::First,
         (_, Some(key)) if *key == wanted.key => {
-            return in_process(Deed::Create {
+            let deed = Deed::Create {
                 attempt: kept.attempt,
                 id: wanted.chosen_id.clone().filter(|_| kept.attempt == 1),
-            });
+            };
+            let made = case.unshown().filter(|(unshown, _)| unshown.deed == deed);
+            return made.map_or_else(|| in_process(deed), |(unshown, again)| until_shown(unshown, again));
         }
         _ => AttemptReason::OtherContent,
     };

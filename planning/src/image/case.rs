@@ -9,6 +9,7 @@ use super::kept::{Kept, Retry};
 use super::op::{Deed, Form, Op};
 use super::seen::{Cloud, Seen, Sight};
 use super::step::{Halt, HaltReason, Step};
+use super::unshown::Unshown;
 use super::wait::{Since, Until, Wait, WaitReason};
 use super::wanted::{Now, Wanted};
 
@@ -56,6 +57,24 @@ impl<'a> Case<'a> {
         self.retry().filter(|retry| retry.is_of_tidying())
     }
 
+    /// What was done and no look has shown yet, and when the same is done again, while it is too early for that.
+    pub(super) fn unshown(&self) -> Option<(&'a Unshown, Duration)> {
+        let unshown = self.seen.unshown.as_ref()?;
+        let again = unshown.again(&self.wanted.key);
+        (self.now.steady < again).then_some((unshown, again))
+    }
+
+    /// The same, if something was cleared away.
+    pub(super) fn tidying_unshown(&self) -> Option<(&'a Unshown, Duration)> {
+        self.unshown().filter(|(unshown, _)| unshown.tidies())
+    }
+
+    /// When clearing away goes on, if it has to wait: it failed, or what it did is not seen yet.
+    pub(super) fn tidied_again(&self) -> Option<Duration> {
+        let failed = self.tidying_rests().map(|retry| self.steady_of(retry.until));
+        failed.or_else(|| self.tidying_unshown().map(|(_, again)| again))
+    }
+
     /// A moment of the world's clock on ours.
     pub(super) fn steady_of(&self, wall: Timestamp) -> Duration {
         let left = wall.duration_since(self.now.wall).max(SignedDuration::ZERO);
@@ -88,6 +107,12 @@ pub(super) fn until_seen(reason: WaitReason, since: Duration, until: Until, look
         look: Some(look),
         message: message.to_owned(),
     })
+}
+
+/// Waits for a look that shows what was done.
+pub(super) fn until_shown(unshown: &Unshown, again: Duration) -> Step {
+    let until = Until::Again(Since::Steady(again));
+    until_seen(WaitReason::Retry, unshown.at, until, again, &unshown.told())
 }
 
 /// What is waited for after a failure.

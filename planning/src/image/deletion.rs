@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::case::{Case, in_process};
+use super::case::{Case, in_process, until_shown};
 use super::decide::{LOOK_READY, is_active, under_way, waiting};
 use super::failure::FailureClass;
 use super::op::{Deed, DeedName, DiscardReason, StopReason};
 use super::records::{lingers, until_gone};
+use super::retry::RACES;
 use super::seen::{Cloud, RecordSeen, RecordState, Sight};
 use super::step::Step;
 use super::wait::{Awaited, Since, Until, Wait, WaitReason};
@@ -135,6 +136,20 @@ fn cleared(case: &Case<'_>, cloud: &Cloud, at: Duration, deadline: Timestamp, is
                 left_behind: left.iter().map(|record| record.id.clone()).collect(),
             },
             Step::Await(wait) if may_go => Step::Await(Wait {
+                until: Until::At(Since::Wall(deadline)),
+                look: wait.look.map(|look| look.min(case.steady_of(deadline))),
+                ..wait
+            }),
+            step => step,
+        };
+    }
+    if let Some((unshown, again)) = case.tidying_unshown() {
+        return match until_shown(unshown, again) {
+            // What was done for the first time is seen in a moment.
+            _ if is_late && unshown.times > RACES => Step::Finish {
+                left_behind: left.iter().map(|record| record.id.clone()).collect(),
+            },
+            Step::Await(wait) if !is_late => Step::Await(Wait {
                 until: Until::At(Since::Wall(deadline)),
                 look: wait.look.map(|look| look.min(case.steady_of(deadline))),
                 ..wait

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::absent;
-use super::case::{Case, in_process, until_seen};
+use super::case::{Case, in_process, until_seen, until_shown};
 use super::decide::{AMEND_AGAIN, LOOK_WAITING, look_ready};
 use super::deletion::GOING;
 use super::judge::{Verdict, can_be_read_back, judge, mark_counts};
@@ -54,7 +54,7 @@ pub(super) fn tidy(case: &Case<'_>, cloud: &Cloud) -> Option<Step> {
     };
     let lower = || {
         let record = lowest(case, &mine).filter(|record| record.state != RecordState::Going)?;
-        let rests = case.tidying_rests().is_some();
+        let rests = case.tidied_again().is_some();
         (!rests).then(|| discard(record, DiscardReason::LowerAttempt))
     };
     noted(case, &mine).or_else(spoilt).or_else(lower)
@@ -113,9 +113,8 @@ fn verified(case: &Case<'_>, cloud: &Cloud, mine: &[&RecordSeen], best: &RecordS
     if case.kept.image.as_ref() != Some(&image) || case.kept.halted.is_some() {
         return Step::Record(Intent::Image { image });
     }
-    let rest = case.tidying_rests();
     let look = at + look_ready(&case.wanted.key);
-    let look = rest.map_or(look, |retry| look.min(case.steady_of(retry.until)));
+    let look = case.tidied_again().map_or(look, |again| look.min(again));
     rival(case, mine, best)
         .or_else(|| superseded(case, cloud))
         .or_else(|| amendment(case, best))
@@ -129,7 +128,7 @@ fn rival(case: &Case<'_>, mine: &[&RecordSeen], best: &RecordSeen) -> Option<Ste
     if rival.attempt >= case.kept.attempt {
         return Some(next(case, rival.attempt, AttemptReason::Supersede));
     }
-    let rests = case.tidying_rests().is_some();
+    let rests = case.tidied_again().is_some();
     (!rests).then(|| discard(rival, DiscardReason::Superseded))
 }
 
@@ -141,7 +140,7 @@ pub(super) fn superseded(case: &Case<'_>, cloud: &Cloud) -> Option<Step> {
         .iter()
         .filter(is_old)
         .min_by_key(|record| record.attempt)?;
-    if case.tidying_rests().is_some() {
+    if case.tidied_again().is_some() {
         return None;
     }
     let stays = case.wanted.deletion == DeletionPolicy::Retain && old.verified.is_some();
@@ -190,9 +189,10 @@ fn lower(case: &Case<'_>, mine: &[&RecordSeen], at: Duration) -> Option<Step> {
     if record.state == RecordState::Going {
         return Some(until_gone(record, at));
     }
-    Some(match case.tidying_rests() {
-        Some(retry) => case.until_retry(retry),
-        None => discard(record, DiscardReason::LowerAttempt),
+    Some(match (case.tidying_rests(), case.tidying_unshown()) {
+        (Some(retry), _) => case.until_retry(retry),
+        (None, Some((unshown, again))) => until_shown(unshown, again),
+        (None, None) => discard(record, DiscardReason::LowerAttempt),
     })
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
+use super::unshown::Unshown;
 use super::wanted::Pinned;
 
 /// What this process has seen.
@@ -20,6 +21,9 @@ pub struct Seen {
     pub abilities: Option<Abilities>,
     /// The last time that options were brought in line.
     pub amended: Option<Amended>,
+    /// What was done last and no look has shown yet.
+    #[serde(default)]
+    pub unshown: Option<Unshown>,
     /// How long a deletion waits for a cloud that does not answer.
     pub force_after: Duration,
     /// How long nothing may move before a transfer is given up.
@@ -176,6 +180,9 @@ pub struct ForeignSeen {
     pub of_our_project: bool,
     /// Whether machines can start from it.
     pub usable: bool,
+    /// Whether it can be used only because its owner, who may be anybody, gave it to everybody in the cloud.
+    #[serde(default)]
+    pub of_community: bool,
     /// Bytes.
     pub size: Option<u64>,
     /// The cloud's digest of the bytes, hexadecimal.

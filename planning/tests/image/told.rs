@@ -759,6 +759,57 @@ fn somebody_elses_image_is_told_as_that() {
 }
 
 #[test]
+fn somebody_elses_image_that_was_not_compared_is_told_as_that() {
+    let sha = |algorithm, hex: &str| {
+        Some(Pinned {
+            algorithm,
+            hex: hex.to_owned(),
+        })
+    };
+    let not_compared = (ConditionStatus::Unknown, None, Some("Unverifiable"));
+    for (digest, expected, words) in [
+        (None, not_compared, "no digest in the spec says what it must be"),
+        (
+            sha(Algorithm::Sha256, "aa"),
+            not_compared,
+            "give the sha512 of the image",
+        ),
+        (sha(Algorithm::Sha512, "aa"), HOLDS, ""),
+    ] {
+        let found = Input::among(&[foreign("theirs")]).changed(|input| {
+            input.wanted.policy = ImagePolicy::Adopt;
+            input.wanted.digest = digest;
+        });
+        let status = told(&found);
+        assert!(status.ready);
+        assert_eq!(says(&status, ConditionType::Ready), HOLDS);
+        assert_eq!(says(&status, ConditionType::Verified), expected);
+        let message = message(&status, ConditionType::Verified);
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn an_image_that_is_given_to_everybody_is_no_longer_ready_by_its_name_alone() {
+    let found = Input::among(&[foreign("theirs")]).changed(|input| input.wanted.policy = ImagePolicy::Adopt);
+    let first = told_after(&found, &NodeImageStatus::default()).status;
+    let given = planning::image::ForeignSeen {
+        of_our_project: false,
+        of_community: true,
+        ..foreign("theirs")
+    };
+    let later = Input::among(&[given]).changed(|input| {
+        input.wanted.policy = ImagePolicy::Adopt;
+        input.kept = planning::image::Kept::of_status(&first);
+    });
+    let status = told_after(&later, &first).status;
+    assert_eq!(
+        (status.ready, says(&status, ConditionType::Ready)),
+        (false, fails(Severity::Warning, "ImageNotFound"))
+    );
+}
+
+#[test]
 fn what_happened_is_told_once() {
     let create = || Deed::Create { attempt: 2, id: None };
     let id = || "wanted-2".to_owned();

@@ -136,12 +136,18 @@ pub struct Subject {
     /// The image that was noted down for the object. A hint to find it fast: marks decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<ImageId>,
+    /// The attempt that was noted down for what the object wants now. A hint like that: its record may be there though no list shows it yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<Attempt>,
     /// An image that somebody else made and that the object shall use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopt: Option<ImageId>,
     /// Whether images of the same name that are not ours are wanted too. They cost another call.
     #[serde(default)]
     pub look_for_others: bool,
+    /// Whether only those of them are wanted that lie where ours would: one that lies elsewhere would not be used, and takes no name from ours.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_beside_ours: bool,
     /// Whether the image that was noted down was all there was a while ago: where it is still there and ours, nobody needs to look for more. Where a look
     /// at everything costs no more, that may be done all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -87,6 +87,8 @@ pub struct Foreign {
     pub is_of_our_project: bool,
     /// Whether it has its bytes and may be used now.
     pub is_usable: bool,
+    /// Whether it can be used only because its owner, who may be anybody, gave it to everybody in the cloud: then its name says nothing of what it is.
+    pub is_of_community: bool,
     /// Bytes that are stored.
     pub size: Option<u64>,
     /// SHA-512 of what is stored, if the cloud says so: 128 lower-case hex digits.
@@ -104,6 +106,7 @@ impl Foreign {
             id,
             is_of_our_project: true,
             is_usable: false,
+            is_of_community: false,
             size: None,
             sha512: None,
             digest: None,

@@ -73,8 +73,10 @@ pub fn subject(owner: &OwnerId, name: &str) -> Subject {
         key: key_of(name),
         name: name.to_owned(),
         recorded: None,
+        attempt: None,
         adopt: None,
         look_for_others: false,
+        only_beside_ours: false,
         only_recorded: false,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use crds::labels::IMAGE_OWNER;
 use operator_kit::in_memory::Server;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -115,8 +116,28 @@ fn an_image_comes_from_the_web_becomes_a_file_and_goes_with_its_object() {
         let ready = until(&server, is_ready).await;
         assert_eq!(ready["status"]["phase"], "Ready", "{ready:#}");
         assert_eq!(files(store.path())[0], ("ubuntu.raw".to_owned(), disk().len() as u64));
-        let annotation = &ready["metadata"]["annotations"][crds::labels::IMAGE_OWNER];
+        let annotation = &ready["metadata"]["annotations"][IMAGE_OWNER];
         assert_eq!(annotation, "here");
+        server.delete(IMAGE, "ubuntu");
+        until(&server, Value::is_null).await;
+        assert!(files(store.path()).is_empty());
+    });
+}
+
+#[test]
+fn an_owner_that_somebody_edits_is_put_back_and_the_image_goes_with_its_object() {
+    let (server, store) = (begin(None), TempDir::new().expect("a folder"));
+    let web = Web::with(disk());
+    operated(&real(), &server, store.path(), &FLAGS, async || {
+        server.apply(&image(&web.url, &[]));
+        let ready = until(&server, is_ready).await;
+        let owner = ready["metadata"]["annotations"][IMAGE_OWNER].clone();
+        assert_eq!((&ready["status"]["owner"], &owner), (&json!("here"), &json!("here")));
+        let edited = json!({ "metadata": { "annotations": { IMAGE_OWNER: "somebody-else" } } });
+        server.merge(IMAGE, "ubuntu", &edited);
+        until(&server, |image| image["metadata"]["annotations"][IMAGE_OWNER] == owner).await;
+        // Whoever deletes it at once, too, has not made it nobody's.
+        server.merge(IMAGE, "ubuntu", &edited);
         server.delete(IMAGE, "ubuntu");
         until(&server, Value::is_null).await;
         assert!(files(store.path()).is_empty());

@@ -117,6 +117,27 @@ fn an_image_goes_with_its_object_though_the_right_to_read_the_secret_went_first(
 }
 
 #[test]
+fn what_was_given_up_stays_so_where_another_process_cannot_read_the_secret_at_first() {
+    let (server, store, runtime) = (begin(None), TempDir::new().expect("a folder"), real());
+    let web = Web::with(disk::qcow2(1));
+    let fake = runtime.block_on(Fake::start(FakeOptions::default())).expect("a cloud");
+    server.apply(&secret(&fake));
+    let mut image = image(&web.url);
+    image["spec"]["image"]["digest"] = json!(format!("sha256:{}", "00".repeat(32)));
+    let halted = operated(&runtime, &server, store.path(), &FLAGS, async || {
+        server.apply(&image);
+        until(&server, |image| !image["status"]["halted"].is_null()).await["status"]["halted"].clone()
+    });
+    assert_eq!(halted["reason"], "SourceMismatch", "{halted:#}");
+    server.refuse_secrets("GET");
+    let told = |image: &Value| image["status"]["conditions"].to_string().contains("PermissionDenied");
+    let refused = operated(&runtime, &server, store.path(), &FLAGS, async || {
+        until(&server, told).await
+    });
+    assert_eq!(refused["status"]["halted"], halted);
+}
+
+#[test]
 fn a_right_to_read_secrets_that_is_missing_is_asked_for_and_missed_no_longer_than_it_is() {
     let (server, store, runtime) = (begin(None), TempDir::new().expect("a folder"), real());
     let web = Web::with(disk::qcow2(1));

@@ -10,7 +10,7 @@ use operator_kit::failure::chain;
 use operator_kit::finalizer::{self, Marking};
 use operator_kit::telemetry::log_refusal;
 use planning::image::{Deed, Failure, Form, ImagePolicy, Step, StopReason, Told};
-use provider_plugin::Pinned;
+use provider_plugin::{Pinned, Subject};
 
 use super::memory::{ImageMemory, lock};
 use super::observe::Case;
@@ -72,9 +72,7 @@ impl Pass<'_> {
     /// Begins a deed, or notes why it cannot even be asked for.
     async fn begin(&self, deed: &Deed, form: Form) {
         let now = || self.context.clock.now().steady;
-        let Case {
-            wanted, asked, cloud, ..
-        } = self.case;
+        let Case { asked, cloud, .. } = self.case;
         let connection = match &cloud.connection {
             Ok(connection) => Arc::clone(connection),
             Err(failure) => return lock(self.memory).refuse(failure, now()),
@@ -92,13 +90,7 @@ impl Pass<'_> {
             Err(failure) => return lock(self.memory).refuse_source(&failure, now()),
         };
         let mut image = image.clone();
-        let mut memory = lock(self.memory);
-        let is_others = wanted.policy != ImagePolicy::Create || wanted.adopt.is_some();
-        image.subject.only_recorded =
-            wanted.adopt.is_none() && memory.needs_only(image.subject.recorded.as_ref(), now());
-        image.subject.look_for_others = !image.subject.only_recorded && (is_others || memory.looks_for_others());
-        memory.begin(deed, &image.subject);
-        drop(memory);
+        self.limit(&mut image.subject, deed, now());
         let plan = WorkPlan {
             object: self.id.clone(),
             deed: deed.clone(),
@@ -116,6 +108,29 @@ impl Pass<'_> {
             files,
             job,
         });
+    }
+
+    /// Says how much has to be seen, and notes that the deed begins.
+    fn limit(&self, subject: &mut Subject, deed: &Deed, now: Duration) {
+        let wanted = &self.case.wanted;
+        let goes = wanted.deleting.is_some();
+        let by_name = wanted.policy != ImagePolicy::Create && wanted.adopt.is_none();
+        let is_asked_for = !goes && (by_name || wanted.adopt.is_some());
+        if goes {
+            subject.adopt = None;
+        }
+        let mut memory = lock(self.memory);
+        if *deed == Deed::Look {
+            let kept = &self.case.kept;
+            let is_noted = kept.attempt > 0 && kept.key.as_ref() == Some(&wanted.key);
+            subject.attempt = is_noted.then_some(kept.attempt);
+            subject.recorded = memory.made(kept.attempt).or_else(|| subject.recorded.take());
+        }
+        subject.only_recorded = wanted.adopt.is_none() && memory.needs_only(subject.recorded.as_ref(), now);
+        subject.look_for_others = !subject.only_recorded && (is_asked_for || memory.looks_for_others());
+        // Whoever is not named by his name cannot fill the list with it.
+        subject.only_beside_ours = !by_name && *deed == Deed::Look;
+        memory.begin(deed, subject);
     }
 
     /// What a Job needs beside the deed.
@@ -169,7 +184,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The owner that is noted already stays.
+    /// The owner that images are marked with stays, and so does one that is noted already.
     fn owner(&self) -> String {
         let image = self.case.asked.image.as_ref();
         let owner = image.map_or(&self.context.owner, |image| &image.subject.owner);

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use planning::image::{
-    Abilities, Amended, Cloud, Deed, DeedName, Drift, Failure, FailureClass, Op, OpState, RecordSeen, RecordState,
-    Sight, Source, look_again,
+    Abilities, Amended, Cloud, Deed, DeedName, Done, Drift, Failure, FailureClass, Op, OpState, RecordSeen,
+    RecordState, Sight, Source, Unshown, look_again,
 };
-use provider_plugin::{ImageId, Subject};
+use provider_plugin::{Attempt, ImageId, Subject};
 
 use super::seen::Motions;
 use crate::identity::Connection;
@@ -25,6 +25,8 @@ pub(super) struct Basis {
     pub(super) identity: Option<String>,
     pub(super) request: Option<String>,
     pub(super) adopt: Option<String>,
+    /// Whether all of it is to go, whatever others have.
+    pub(super) goes: bool,
 }
 
 /// How long it is enough to look at the image that is had: what another process may have left beside it is in nobody's way.
@@ -48,6 +50,10 @@ pub(super) struct ImageMemory {
     pub(super) source: Sight<Source>,
     pub(super) abilities: Option<Abilities>,
     pub(super) amended: Option<Amended>,
+    /// What was done last and no look has shown yet.
+    pub(super) unshown: Option<Unshown>,
+    /// The last record that was made, and of which attempt: a list need not show it.
+    made: Option<(Attempt, ImageId)>,
     /// The last way to the cloud that there was.
     pub(super) connection: Option<Arc<Connection>>,
     /// How often in a row its status could not be written.
@@ -68,6 +74,8 @@ impl Default for ImageMemory {
             source: Sight::Unseen,
             abilities: None,
             amended: None,
+            unshown: None,
+            made: None,
             connection: None,
             refusals: 0,
             is_shut: false,
@@ -94,9 +102,10 @@ impl ImageMemory {
         }
     }
 
-    /// Whether a look has to find images of others: it need not where ours is there, which is most of the time, and costs a call.
+    /// Whether a look has to find images of others: it need not where ours is there, which is most of the time, and costs a call; and where ours is to go,
+    /// theirs must not be in its way.
     pub(super) fn looks_for_others(&self) -> bool {
-        !matches!(&self.cloud, Sight::Seen { value, .. } if has_verified(value, &self.basis.key))
+        !self.basis.goes && !matches!(&self.cloud, Sight::Seen { value, .. } if has_verified(value, &self.basis.key))
     }
 
     /// Whether a look needs to see no more than the image that is noted down: a while ago that was all there was, it was as it must be, and nothing
@@ -118,6 +127,12 @@ impl ImageMemory {
             .listed
             .is_some_and(|listed| now.saturating_sub(listed) < LISTED_AGAIN);
         is_recent && recorded.is_some_and(is_all)
+    }
+
+    /// The record of this attempt, if it was made by this process.
+    pub(super) fn made(&self, attempt: Attempt) -> Option<ImageId> {
+        let (_, id) = self.made.as_ref().filter(|(made, _)| *made == attempt)?;
+        Some(id.clone())
     }
 
     /// A deed begins. Only looking leaves everything as it was.
@@ -148,6 +163,10 @@ impl ImageMemory {
         let Some(begun) = self.begun.take() else {
             return false;
         };
+        self.unshown = Unshown::after(self.unshown.take(), op, now);
+        if let (Deed::Create { attempt, .. }, Ok(Done::Created { id } | Done::Ours { id })) = (&op.deed, outcome) {
+            self.made = Some((*attempt, ImageId(id.clone())));
+        }
         let is_current = begun.basis == self.basis;
         if let Some(abilities) = &found.abilities {
             self.abilities = Some(abilities.clone());
@@ -200,8 +219,10 @@ impl ImageMemory {
         self.cloud = match (failure, &found.observed) {
             (None, Some(observed)) => {
                 let value = self.motions.see(observed, now);
+                let unshown = self.unshown.take();
+                self.unshown = unshown.and_then(|unshown| unshown.unless_shown(&value));
                 // Where ours is gone, those of others count.
-                let is_enough = begun.looks_for_others || has_verified(&value, &begun.basis.key);
+                let is_enough = begun.looks_for_others || begun.basis.goes || has_verified(&value, &begun.basis.key);
                 if !begun.sees_one {
                     self.listed = Some(now);
                 }

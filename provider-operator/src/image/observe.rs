@@ -111,6 +111,7 @@ pub(super) async fn observe(
         jobs: context.executor.jobs(id, cloud.name()),
         abilities: memory.abilities.clone(),
         amended: memory.amended.clone(),
+        unshown: memory.unshown.clone(),
         force_after: context.settings.force_finalize_after,
         stall: STALL,
         import_patience: context.settings.import_patience,
@@ -184,7 +185,9 @@ async fn way(
     wish: Option<&ImageWish>,
     memory: &Mutex<ImageMemory>,
 ) -> Cloud {
-    let mut cloud = cloud(context, kind, id, wish, memory).await;
+    let known = lock(memory).identity().cloned();
+    let known = known.or_else(|| identity_of(&status_of(object)));
+    let mut cloud = cloud(context, kind, id, wish, known).await;
     // Where nobody can read what is wanted, nothing can be asked of a cloud.
     if object.metadata.deletion_timestamp.is_some() && wish.is_some() {
         cloud = cloud.or_as_before(lock(memory).connection.clone());
@@ -195,13 +198,20 @@ async fn way(
     cloud
 }
 
-/// The way to the cloud that an object names.
+/// The version of the Secret that status tells of. A process that begins while no Secret can be read would else take it for another one, and begin anew what
+/// was given up with it.
+fn identity_of(status: &NodeImageStatus) -> Option<String> {
+    let halted = status.halted.as_ref().and_then(|halted| halted.identity.clone());
+    halted.or_else(|| status.retry.as_ref()?.identity.clone())
+}
+
+/// The way to the cloud that an object names. `known` is the version of the Secret that was known before.
 async fn cloud(
     context: &Context,
     kind: &Kind,
     id: &ObjectId,
     wish: Option<&ImageWish>,
-    memory: &Mutex<ImageMemory>,
+    known: Option<String>,
 ) -> Cloud {
     let Some(wish) = wish else { return Cloud::missing() };
     let provider = context.registry.get(id.provider);
@@ -210,7 +220,7 @@ async fn cloud(
         Ok(Some(identity)) => identity,
         Ok(None) => return Cloud::missing(),
         Err(ref error @ SecretError::OfAType { ref version, .. }) => return Cloud::of_others(version, chain(error)),
-        Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), &error),
+        Err(error) => return Cloud::unknown(known, &error),
     };
     let version = Some(identity.version.clone());
     let connection = context.connections.get(id.provider, identity);

@@ -46,10 +46,13 @@ pub(super) fn asked(
     check: impl FnOnce(&ImageSpec) -> Result<(), String>,
 ) -> Asked {
     let noted = annotation(object, labels::IMAGE_OWNER).and_then(|owner| OwnerId::parse(&owner));
-    let owner = noted.clone().unwrap_or_else(|| beside.owner.clone());
+    let marked = status.owner.as_deref().and_then(OwnerId::parse);
+    // What is in the cloud carries the owner that it was made with, whatever somebody wrote since: under another it would be nobody's.
+    let is_noted = noted.is_some() && (marked.is_none() || marked == noted);
+    let owner = marked.or(noted).unwrap_or_else(|| beside.owner.clone());
     let mut wanted = Wanted {
         made_by_others: !kind.makes_images,
-        ..of_metadata(object, status, beside, noted.is_some())
+        ..of_metadata(object, status, beside, is_noted)
     };
     let wish = match wish {
         Ok(wish) => wish,
@@ -85,6 +88,7 @@ pub(super) fn basis(wanted: &Wanted) -> Basis {
         identity: wanted.identity.clone(),
         request: wanted.request.clone(),
         adopt: wanted.adopt.clone(),
+        goes: wanted.deleting.is_some(),
     }
 }
 
@@ -223,9 +227,11 @@ fn image(
             key: ContentKey::parse(key)?,
             name: wish.name().to_owned(),
             recorded: status.image.as_ref().map(|image| ImageId(image.id.clone())),
+            attempt: None,
             adopt: annotation(object, labels::ADOPT_IMAGE).map(ImageId),
             // Whoever looks says so.
             look_for_others: true,
+            only_beside_ours: false,
             only_recorded: false,
         },
         options,
@@ -389,6 +395,20 @@ mod tests {
         let asked = of(&object, &NodeImageStatus::default(), Ok(()));
         assert!(asked.wanted.owner_noted);
         assert_eq!(asked.image.expect("an image").subject.owner.as_str(), "there");
+    }
+
+    #[test]
+    fn an_owner_that_images_were_marked_with_stays_and_is_noted_again_where_somebody_wrote_another() {
+        let status = NodeImageStatus {
+            owner: Some("there".to_owned()),
+            ..NodeImageStatus::default()
+        };
+        for (annotation, noted) in [("there", true), ("elsewhere", false), ("no word", false), ("", false)] {
+            let object = object(&spec("https://images.example/u"), &[(labels::IMAGE_OWNER, annotation)]);
+            let asked = of(&object, &status, Ok(()));
+            assert_eq!(asked.wanted.owner_noted, noted, "{annotation:?}");
+            assert_eq!(asked.image.expect("an image").subject.owner.as_str(), "there");
+        }
     }
 
     #[test]

@@ -6,14 +6,20 @@ use crds::providers::Provider;
 use super::trouble::{Trouble, helpful};
 use super::view::{View, Work};
 use crate::image::judge::{converted, pinned};
+use crate::image::kept::CloudImage;
 use crate::image::seen::{RecordState, Sight};
 use crate::image::sending::chosen;
 use crate::image::step::{AttemptReason, Intent, Step};
 use crate::image::wait::WaitReason;
-use crate::image::wanted::{DeletionPolicy, Via};
+use crate::image::wanted::{DeletionPolicy, Via, Wanted};
 use crate::image::wording::{BUILDING, DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, NO_DIGEST, SENDING, STORING, in_line};
 
 const PREPARED: &str = "the image is being prepared";
+/// Of somebody else's image, where the cloud tells no digest of the kind that is asked for, or the file at the source is packed.
+const UNCOMPARED: &str = "the image is somebody else's, and nothing that is told of it can be compared with the spec's digest; \
+                          give the sha512 of the image itself to have it compared";
+/// Of somebody else's image, where nobody says what it must be.
+const NOTHING_PROMISED: &str = "the image is somebody else's, and no digest in the spec says what it must be";
 
 /// All of them, Ready first.
 pub(super) fn findings(view: &View<'_>) -> Vec<Finding> {
@@ -149,7 +155,6 @@ fn missing(view: &View<'_>) -> Finding {
     Finding::fails(TYPE, Severity::Info, Reason::Progressing, PREPARED)
 }
 
-/// Of somebody else's image only if there is something to compare it with.
 fn verified(view: &View<'_>) -> Option<Finding> {
     const TYPE: ConditionType = ConditionType::Verified;
     if let Some(trouble) = trouble(view, TYPE).filter(|_| !view.is_ready) {
@@ -158,9 +163,7 @@ fn verified(view: &View<'_>) -> Option<Finding> {
     let adopted = view.kept.image.as_ref().filter(|image| image.adopted);
     if view.is_ready {
         return match adopted {
-            Some(image) => {
-                (image.source_digest.is_some() && view.wanted.digest.is_some()).then(|| Finding::holds(TYPE))
-            }
+            Some(image) => Some(verified_others(image, view.wanted)),
             None => Some(verified_ours(view)),
         };
     }
@@ -180,6 +183,18 @@ fn verified(view: &View<'_>) -> Option<Finding> {
         }
         _ => Finding::unknown(TYPE, Reason::NotObservedYet, "there is nothing to be compared yet"),
     })
+}
+
+/// Somebody else's image is used because it was asked for; whether it is right is another question.
+fn verified_others(image: &CloudImage, wanted: &Wanted) -> Finding {
+    const TYPE: ConditionType = ConditionType::Verified;
+    let promised = wanted.digest.as_ref().map(ToString::to_string);
+    let message = match &promised {
+        Some(_) if image.source_digest == promised => return Finding::holds(TYPE),
+        Some(_) => UNCOMPARED,
+        None => NOTHING_PROMISED,
+    };
+    Finding::unknown(TYPE, Reason::Unverifiable, message)
 }
 
 fn verified_ours(view: &View<'_>) -> Finding {

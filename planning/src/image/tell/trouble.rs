@@ -36,9 +36,13 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<Trouble> {
     let retry = view.retry().map(|retry| of_retry(retry, view));
     let secret = without_secret(view);
     let cloud = of_sight(&view.seen.cloud, view, of_look);
+    let unshown = unshown(view);
     let is_needed = !view.is_whole() && view.wanted.deleting.is_none() && !view.wanted.adopts();
     let source = is_needed.then(|| of_sight(&view.seen.source, view, of_probe)).flatten();
-    [halt, secret, retry, cloud, source].into_iter().flatten().collect()
+    [halt, secret, retry, cloud, unshown, source]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Nothing more is tried: as was decided, or as was just written.
@@ -247,6 +251,19 @@ fn of_sight<T>(
         reason,
         message: as_told_before(view, type_, wall_of(*since, view.now), wall_of(*next, view.now), told),
         is_final: failure.class == FailureClass::Permission,
+    })
+}
+
+/// What is done again and again and does not show.
+fn unshown(view: &View<'_>) -> Option<Trouble> {
+    let unshown = view.seen.unshown.as_ref();
+    let unshown = unshown.filter(|unshown| !view.is_ready && unshown.times > RACES)?;
+    Some(Trouble {
+        type_: ConditionType::ImageTransferred,
+        severity: Severity::Warning,
+        reason: Reason::CloudUnavailable,
+        message: with_deadline(format!("{}; it is done again, ever later", unshown.told()), view),
+        is_final: false,
     })
 }
 

@@ -5,12 +5,13 @@ use crds::providers::image_status::NodeImageStatus;
 
 use super::Situation;
 use super::trouble::{Trouble, troubles};
+use crate::image::absent::counts;
 use crate::image::judge::mark_counts;
 use crate::image::kept::{CloudImage, Kept, Retry};
 use crate::image::op::{Deed, DeedName, Op, OpState};
 use crate::image::seen::{Cloud, RecordSeen, RecordState, Seen, Sight};
 use crate::image::step::Step;
-use crate::image::wanted::{ImagePolicy, Now, Wanted};
+use crate::image::wanted::{Now, Wanted};
 use crate::image::wording::IMPORTING;
 
 /// What is being done for the image, as far as it is seen or under way.
@@ -180,11 +181,8 @@ fn is_ready(view: &View<'_>) -> bool {
 fn is_good(image: &CloudImage, cloud: &Cloud, view: &View<'_>) -> bool {
     let wanted = view.wanted;
     if image.adopted {
-        let is_asked_for = match &wanted.adopt {
-            Some(id) => *id == image.id,
-            None => wanted.policy != ImagePolicy::Create,
-        };
-        return is_asked_for && cloud.others.iter().any(|other| other.usable && other.id == image.id);
+        let mut others = cloud.others.iter();
+        return others.any(|other| other.id == image.id && counts(wanted, other));
     }
     cloud.records.iter().any(|record| {
         record.id == image.id

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use planning::image::{
     Algorithm, AttemptReason, Deed, FailureClass, ForeignSeen, HaltReason, ImagePolicy, Intent, Kept, Pinned, Sight,
-    Step, WaitReason,
+    Step, Unshown, WaitReason,
 };
 
 use super::{Input, NOW, OTHER, before, failure, foreign, holds_for, input, is_done, waits_for, writes_attempt};
@@ -146,6 +146,120 @@ fn r40_an_image_that_is_missing_is_made() {
     ));
 }
 
+/// What another project gives to everybody in the cloud.
+fn given(id: &str) -> ForeignSeen {
+    ForeignSeen {
+        of_our_project: false,
+        of_community: true,
+        ..foreign(id)
+    }
+}
+
+fn if_missing(others: &[ForeignSeen]) -> Input {
+    Input::among(others).changed(|input| input.wanted.policy = ImagePolicy::IfMissing)
+}
+
+#[track_caller]
+fn uses(step: &Step, expected: &str) {
+    assert!(
+        matches!(step, Step::Record(Intent::Image { image }) if image.id == expected),
+        "{step:?}"
+    );
+}
+
+#[track_caller]
+fn makes_one(step: &Step) {
+    let deed = Deed::Create { attempt: 2, id: None };
+    is_done(step, &deed);
+}
+
+#[test]
+fn r39_what_anybody_may_have_put_there_is_not_used_by_its_name() {
+    makes_one(&if_missing(&[given("theirs")]).step());
+    let wait = waits_for(&adopting(&[given("theirs")]).step(), WaitReason::ImageNotFound);
+    assert!(wait.message.contains("(theirs) is used only where"), "{}", wait.message);
+    // Of the kind that cannot be compared with what the cloud says.
+    let sha256 = |input: Input| input.changed(|input| input.wanted.digest = named('a').digest);
+    makes_one(&sha256(if_missing(&[given("theirs")])).step());
+    waits_for(&sha256(adopting(&[given("theirs")])).step(), WaitReason::ImageNotFound);
+}
+
+#[test]
+fn r39_what_anybody_may_have_put_there_is_used_by_its_id_or_its_bytes() {
+    let named = Input::among(&[given("theirs")]).changed(|input| input.wanted.adopt = Some("theirs".to_owned()));
+    uses(&named.step(), "theirs");
+    for asks in [if_missing, adopting] {
+        let bytes = |hex: &str| asks(&[given("theirs")]).changed(|input| input.wanted.digest = sha512(hex));
+        uses(&bytes("aa").step(), "theirs");
+        assert!(!matches!(bytes("ff").step(), Step::Record(Intent::Image { .. })));
+    }
+}
+
+#[test]
+fn r39_nobody_makes_a_name_ambiguous_by_what_he_gives_to_everybody() {
+    for asks in [if_missing, adopting] {
+        uses(&asks(&[given("a"), foreign("own"), given("z")]).step(), "own");
+        let promised = |others: &[ForeignSeen]| asks(others).changed(|input| input.wanted.digest = sha512("aa"));
+        uses(&promised(&[given("a"), foreign("own")]).step(), "own");
+        let two = promised(&[given("a"), given("z")]);
+        uses(&two.step(), "a");
+        // The one that was used first stays the one.
+        let first = promised(&[given("z")]);
+        let kept = planning::image::after(
+            &first.step(),
+            &first.wanted,
+            &first.kept,
+            &first.seen,
+            None,
+            Input::now(),
+        );
+        assert!(matches!(
+            two.changed(|input| input.kept = kept).step(),
+            Step::Rest { .. }
+        ));
+    }
+}
+
+#[test]
+fn r39_an_image_that_was_used_and_is_gone_is_not_replaced_by_what_anybody_may_have_put_there() {
+    let first = adopting(&[foreign("own")]);
+    let kept = planning::image::after(
+        &first.step(),
+        &first.wanted,
+        &first.kept,
+        &first.seen,
+        None,
+        Input::now(),
+    );
+    let hidden = ForeignSeen {
+        usable: false,
+        ..foreign("own")
+    };
+    for others in [vec![given("theirs")], vec![hidden, given("theirs")]] {
+        let later = adopting(&others).changed(|input| input.kept = kept.clone());
+        waits_for(&later.step(), WaitReason::ImageNotFound);
+    }
+}
+
+#[test]
+fn r40_who_has_said_what_the_bytes_must_be_is_brought_what_is_known_to_have_them() {
+    let sha256 = |input: Input| input.changed(|input| input.wanted.digest = named('a').digest);
+    let elsewhere = ForeignSeen {
+        of_our_project: false,
+        ..foreign("public")
+    };
+    makes_one(&sha256(if_missing(std::slice::from_ref(&elsewhere))).step());
+    // One of the name stands where ours would: its user decides.
+    holds_for(&sha256(if_missing(&[foreign("own")])).step(), HaltReason::NameTaken);
+    let packed = if_missing(std::slice::from_ref(&elsewhere)).changed(|input| {
+        input.wanted.digest = sha512("aa");
+        input.wanted.compressed = true;
+    });
+    makes_one(&packed.step());
+    uses(&sha256(adopting(&[elsewhere])).step(), "public");
+    uses(&sha256(adopting(&[foreign("own")])).step(), "own");
+}
+
 #[test]
 fn r41_nothing_is_put_beside_an_image_of_the_name() {
     let taken = Input::among(&[foreign("theirs")]);
@@ -210,4 +324,28 @@ fn r45_the_attempt_of_status_is_created_with_the_chosen_id_in_the_first() {
     is_done(&chosen.step(), &create(2, None));
     let first = chosen.changed(|input| input.kept.attempt = 1);
     is_done(&first.step(), &create(1, Some("mine")));
+}
+
+#[test]
+fn r45_a_record_that_was_made_and_is_not_shown_is_made_again_ever_later() {
+    let deed = || Deed::Create { attempt: 2, id: None };
+    let made = |deed, times, seconds| {
+        input().changed(|input| {
+            input.seen.unshown = Some(Unshown {
+                deed,
+                times,
+                at: before(seconds),
+            });
+        })
+    };
+    let wait = waits_for(&made(deed(), 1, 0).step(), WaitReason::Retry);
+    assert!(
+        wait.look
+            .is_some_and(|look| look > NOW && look <= NOW + Duration::from_secs(2))
+    );
+    is_done(&made(deed(), 1, 3).step(), &deed());
+    waits_for(&made(deed(), 9, 230).step(), WaitReason::Retry);
+    is_done(&made(deed(), 9, 301).step(), &deed());
+    let earlier = Deed::Create { attempt: 1, id: None };
+    is_done(&made(earlier, 9, 0).step(), &deed());
 }

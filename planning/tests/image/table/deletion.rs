@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use planning::image::{
-    Cloud, CloudImage, Deed, DeedName, DeletionPolicy, DiscardReason, FailureClass, Kept, RecordSeen, RecordState,
-    Sight, Since, Step, StopReason, Until, WaitReason,
+    Cloud, CloudImage, Deed, DeedName, DeletionPolicy, DiscardReason, Done, FailureClass, Kept, RecordSeen,
+    RecordState, Sight, Since, Step, StopReason, Unshown, Until, WaitReason,
 };
 
 use super::{
@@ -145,6 +145,70 @@ fn d7_a_cloud_that_lets_us_delete_nothing_is_left_after_an_hour() {
         Until::At(Since::Wall(_))
     ));
     assert_eq!(refused(3600).step(), finish(&["wanted-2"]));
+}
+
+#[test]
+fn d7_what_was_deleted_and_is_still_shown_is_let_be_ever_longer_and_holds_nothing_up_after_an_hour() {
+    let shown = |since, times, seconds| {
+        deleted(since, &[verified(2)]).changed(|input| {
+            input.seen.unshown = Some(Unshown {
+                deed: discard("wanted-2", 2),
+                times,
+                at: before(seconds),
+            });
+        })
+    };
+    is_done(&shown(1, 1, 3).step(), &discard("wanted-2", 2));
+    let wait = waits_for(&shown(1, 9, 1).step(), WaitReason::Retry);
+    assert!(matches!(wait.until, Until::At(Since::Wall(_))), "{wait:?}");
+    assert!(wait.look.is_some_and(|look| look > NOW), "{wait:?}");
+    assert_eq!(shown(3600, 9, 1).step(), finish(&["wanted-2"]));
+    // The first time it is shown in a moment, and nothing has to be left.
+    let wait = waits_for(&shown(3600, 1, 0).step(), WaitReason::Retry);
+    assert!(
+        matches!(wait.until, Until::Again(_)) && wait.look.is_some_and(|look| look > NOW),
+        "{wait:?}"
+    );
+}
+
+#[test]
+fn what_was_done_is_let_be_until_a_look_has_shown_it() {
+    let (made, gone) = (Deed::Create { attempt: 2, id: None }, discard("wanted-2", 2));
+    let relinquished = Deed::Relinquish {
+        id: "wanted-2".to_owned(),
+    };
+    let done = |before: Option<Unshown>, deed: &Deed, done| {
+        let op = super::ended(deed.clone(), Ok(done));
+        Unshown::after(before, &op, NOW)
+    };
+    let once = done(None, &gone, Done::Discarded).expect("it is to be shown");
+    assert_eq!((once.times, once.at), (1, NOW));
+    let looked = done(Some(once.clone()), &Deed::Look, Done::Looked);
+    let twice = done(looked, &gone, Done::Discarded).expect("it is to be shown");
+    assert_eq!(twice.times, 2);
+    let other = done(Some(twice.clone()), &relinquished, Done::Relinquished).expect("it is to be shown");
+    assert_eq!(other.times, 1);
+    assert_eq!(done(Some(twice), &transfer(2), Done::Sent), None);
+    assert_eq!(done(None, &made, Done::Taken), None);
+
+    let cloud = |records: &[RecordSeen]| Cloud {
+        records: records.to_vec(),
+        others: Vec::new(),
+    };
+    let made = done(
+        None,
+        &made,
+        Done::Created {
+            id: "wanted-2".to_owned(),
+        },
+    )
+    .expect("it is to be shown");
+    for (unshown, there, away) in [(&made, false, true), (&once, true, false), (&other, true, false)] {
+        let stays = |records: &[RecordSeen]| unshown.clone().unless_shown(&cloud(records)).is_some();
+        assert_eq!((stays(&[verified(2)]), stays(&[])), (there, away), "{unshown:?}");
+    }
+    let going = record(2, RecordState::Going);
+    assert_eq!(once.unless_shown(&cloud(&[going])), None);
 }
 
 #[test]

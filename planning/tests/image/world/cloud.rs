@@ -154,6 +154,8 @@ pub(crate) struct Cloud {
     pub(crate) loses_deletions: u32,
     /// Whether it makes sha512 of what it has.
     pub(crate) makes_sha512: bool,
+    /// What its lists show, where they are late.
+    pub(crate) listed: Option<BTreeMap<String, Image>>,
 }
 
 pub(crate) fn failure(class: FailureClass) -> Failure {
@@ -192,7 +194,13 @@ impl Cloud {
             deletes_late: false,
             loses_deletions: 0,
             makes_sha512,
+            listed: None,
         }
+    }
+
+    /// What a look sees.
+    pub(crate) fn listed(&self) -> &BTreeMap<String, Image> {
+        self.listed.as_ref().unwrap_or(&self.images)
     }
 
     pub(crate) fn moved(&mut self, id: &str, change: impl FnOnce(&mut Image)) {

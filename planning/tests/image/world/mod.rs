@@ -14,7 +14,7 @@ use std::time::Duration;
 use crds::providers::image_status::NodeImageStatus;
 use jiff::{SignedDuration, Timestamp};
 use planning::image::{
-    Awaited, Deed, Done, FailureClass, Now, OpState, Sealed, Step, StopReason, Until, after, decide,
+    Awaited, Deed, Done, FailureClass, Now, OpState, Sealed, Step, StopReason, Unshown, Until, after, decide,
 };
 
 use self::cloud::{Cloud, Image, TAKES, failure, sha256, sha512};
@@ -274,6 +274,7 @@ impl World {
         }
         if let Some(op) = &mut operator.op {
             op.state = OpState::Ended { outcome, at };
+            operator.unshown = Unshown::after(operator.unshown.take(), op, at);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use planning::image::{
     Abilities, Amended, Cloud as CloudSeen, Drift, Failure, ForeignSeen, JobsSight, Op, ReadBack, RecordSeen,
-    RecordState, Seen, Sight, Source, look_again,
+    RecordState, Seen, Sight, Source, Unshown, look_again,
 };
 
 use super::cloud::{Cloud, Image, Status, sha512};
@@ -29,6 +29,7 @@ pub(crate) struct Operator {
     pub(crate) cloud: Sight<CloudSeen>,
     pub(crate) source: Sight<Source>,
     pub(crate) amended: Option<Amended>,
+    pub(crate) unshown: Option<Unshown>,
     pub(crate) read_back: BTreeMap<String, ReadBack>,
     /// Its watch is slow.
     pub(crate) lags: bool,
@@ -45,6 +46,7 @@ impl Operator {
             cloud: Sight::Unseen,
             source: Sight::Unseen,
             amended: None,
+            unshown: None,
             read_back: BTreeMap::new(),
             lags: false,
             records: BTreeMap::new(),
@@ -64,6 +66,7 @@ impl Operator {
                 staged: true,
             }),
             amended: self.amended.clone(),
+            unshown: self.unshown.clone(),
             force_after: Duration::from_hours(1),
             stall: Duration::from_mins(1),
             import_patience: None,
@@ -92,7 +95,8 @@ impl Operator {
             return Err(failure);
         }
         let mut value = CloudSeen::default();
-        for (id, image) in &cloud.images {
+        let listed = cloud.listed();
+        for (id, image) in listed {
             if let Some(record) = self.record(id, image, cloud.makes_sha512, now) {
                 value.records.push(record);
             } else if image.named_as_ours || self.cached.spec.adopt.as_ref() == Some(id) {
@@ -100,6 +104,7 @@ impl Operator {
                     id: id.clone(),
                     of_our_project: true,
                     usable: image.status == Status::Active,
+                    of_community: false,
                     size: image.content.map(u64::from),
                     sha512: image.content.map(sha512).filter(|_| cloud.makes_sha512),
                     digest: None,
@@ -107,8 +112,10 @@ impl Operator {
                 });
             }
         }
-        let is_there = |id: &String, _: &mut Memory| cloud.images.contains_key(id);
+        let is_there = |id: &String, _: &mut Memory| listed.contains_key(id);
         self.records.retain(is_there);
+        let unshown = self.unshown.take();
+        self.unshown = unshown.and_then(|unshown| unshown.unless_shown(&value));
         self.cloud = Sight::Seen {
             value,
             at: now,

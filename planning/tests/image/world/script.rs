@@ -114,6 +114,8 @@ impl World {
             ["converts", "nothing"] => self.cloud.converts = false,
             ["deletes", "late"] => self.cloud.deletes_late = true,
             ["deletes", "at", "once"] => self.cloud.deletes_late = false,
+            ["lists", "late"] => self.cloud.listed = Some(self.cloud.images.clone()),
+            ["lists", "at", "once"] => self.cloud.listed = None,
             ["loses", "deletions", times] => self.cloud.loses_deletions = number(times),
             other => panic!("{other:?} is no command"),
         }

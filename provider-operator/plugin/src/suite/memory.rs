@@ -208,6 +208,7 @@ impl ImageStore for Memory {
                     id: id.clone(),
                     is_of_our_project: true,
                     is_usable: image.state == RecordState::Whole,
+                    is_of_community: false,
                     size: None,
                     sha512: None,
                     digest: None,

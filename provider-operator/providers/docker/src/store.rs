@@ -106,6 +106,7 @@ impl DockerStore {
             id: ImageId(reference.at(digest.clone()).to_string()),
             is_of_our_project: true,
             is_usable: true,
+            is_of_community: false,
             size: None,
             sha512: None,
             digest: Some(digest),

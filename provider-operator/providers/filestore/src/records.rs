@@ -125,6 +125,7 @@ impl Records {
             id: ImageId(name.to_owned()),
             is_of_our_project: true,
             is_usable: path.is_file(),
+            is_of_community: false,
             size: Some(inode.size),
             sha512: holder.and_then(|sight| Some(sight.state.whole.as_ref()?.sha512.clone())),
             digest: None,

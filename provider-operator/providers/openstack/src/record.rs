@@ -152,6 +152,7 @@ pub fn foreign(image: &Value, subject: &Subject, project: &str) -> Option<Foreig
         id: id(image)?,
         is_of_our_project: image["owner"] == project,
         is_usable: image["status"] == "active",
+        is_of_community: image["visibility"] == "community" && image["owner"] != project,
         size: image["size"].as_u64(),
         sha512: sha512(image),
         digest: None,

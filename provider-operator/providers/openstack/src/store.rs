@@ -71,7 +71,7 @@ impl OpenStackStore {
         Ok(image.filter(|image| Marks::of(image).is_some_and(is_of_object)))
     }
 
-    async fn of_object(&self, subject: &Subject, project: &str) -> Result<Vec<Value>, CloudError> {
+    async fn of_object(&self, subject: &Subject, spec: &ImageSpec, project: &str) -> Result<Vec<Value>, CloudError> {
         if let Some(image) = self.recorded(subject).await? {
             return Ok(vec![image]);
         }
@@ -80,11 +80,12 @@ impl OpenStackStore {
             .with(identity::OWNER, subject.owner.as_str())
             .with(identity::OBJECT, &subject.object);
         let mut images = self.list_both(&query).await?;
-        // Clouds that only look like OpenStack may not list by marks.
-        if let Some(recorded) = &subject.recorded
-            && images.iter().all(|image| image["id"] != recorded.0.as_str())
-        {
-            images.extend(self.glance.get(recorded).await?);
+        // Clouds that only look like OpenStack may not list by marks, and a list may be late.
+        let expected = subject.attempt.map(|attempt| id_of(spec, project, attempt));
+        for id in subject.recorded.iter().chain(&expected) {
+            if images.iter().all(|image| image["id"] != id.0.as_str()) {
+                images.extend(self.glance.get(id).await?);
+            }
         }
         Ok(images)
     }
@@ -92,11 +93,12 @@ impl OpenStackStore {
     async fn records(
         &self,
         subject: &Subject,
+        spec: &ImageSpec,
         options: Option<&Options>,
         project: &str,
     ) -> Result<Vec<Record>, CloudError> {
         let mut records = Vec::new();
-        for image in self.of_object(subject, project).await? {
+        for image in self.of_object(subject, spec, project).await? {
             let mut tasks = None;
             if record::has_imports(&image)
                 && let Some(id) = record::id(&image)
@@ -115,9 +117,12 @@ impl OpenStackStore {
         Ok(records)
     }
 
-    /// Images of this name that we may use, whosever they are.
-    async fn named(&self, name: &str) -> Result<Vec<Value>, CloudError> {
-        let query = Query::default().with("name", name);
+    /// Images of this name: those of our project, and where they may be used all others too.
+    async fn named(&self, subject: &Subject, project: &str) -> Result<Vec<Value>, CloudError> {
+        let query = Query::default().with("name", &subject.name);
+        if subject.only_beside_ours {
+            return self.glance.list(&query.with("owner", project)).await;
+        }
         let mut images = self.glance.list(&query).await?;
         // Everybody may use those, and only who asks for them is told of them.
         match self.glance.list(&query.with("visibility", "community")).await {
@@ -135,7 +140,7 @@ impl OpenStackStore {
         let mut images = Vec::new();
         if subject.look_for_others {
             // A name can look like a list of names.
-            let named = self.named(&subject.name).await?.into_iter();
+            let named = self.named(subject, project).await?.into_iter();
             images.extend(named.filter(|image| image["name"] == subject.name.as_str()));
         }
         if let Some(adopt) = &subject.adopt
@@ -202,6 +207,13 @@ impl OpenStackStore {
     }
 }
 
+/// The id that a record of this attempt is given, where the cloud lets us choose.
+fn id_of(image: &ImageSpec, project: &str, attempt: Attempt) -> ImageId {
+    let subject = &image.subject;
+    let chosen = image.chosen_id.clone().filter(|_| attempt == 1);
+    chosen.unwrap_or_else(|| image_id(project, &subject.owner, &subject.key, attempt))
+}
+
 /// The image was there a moment ago: what is not there is the import.
 fn of_import(error: CloudError) -> CloudError {
     match error.class {
@@ -228,7 +240,7 @@ impl ImageStore for OpenStackStore {
         let options = Options::read(image).ok();
         let project = self.glance.session().project().await?;
         Ok(Observed {
-            records: self.records(subject, options.as_ref(), &project).await?,
+            records: self.records(subject, image, options.as_ref(), &project).await?,
             others: self.others(subject, &project).await?,
         })
     }
@@ -268,8 +280,7 @@ impl ImageStore for OpenStackStore {
     async fn create(&self, image: &ImageSpec, attempt: Attempt) -> Result<Created, CloudError> {
         let subject = &image.subject;
         let project = self.glance.session().project().await?;
-        let chosen = image.chosen_id.clone().filter(|_| attempt == 1);
-        let id = chosen.unwrap_or_else(|| image_id(&project, &subject.owner, &subject.key, attempt));
+        let id = id_of(image, &project, attempt);
         match self.make(image, attempt, &id).await? {
             // Clouds that only look like OpenStack may not let us choose.
             Creation::Made(made) => Ok(Created::New(record::id(&made).unwrap_or(id))),

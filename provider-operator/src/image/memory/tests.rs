@@ -195,6 +195,19 @@ fn images_of_others_are_looked_for_unless_ours_is_there() {
 }
 
 #[test]
+fn nobody_looks_for_images_of_others_for_the_sake_of_what_is_to_go() {
+    let mut memory = memory();
+    memory.hear(Basis { goes: true, ..basis(2) });
+    assert!(!memory.looks_for_others());
+    look(&mut memory, &saw(Vec::new()));
+    assert!(is_fresh(&memory), "there is no more to look for");
+    memory.begin(&Deed::Look, &asked(false));
+    let away = Err(failure(FailureClass::Unavailable));
+    memory.end(&ended(Deed::Look, away), &Found::default(), NOW);
+    assert!(!memory.looks_for_others());
+}
+
+#[test]
 fn an_image_of_another_content_says_nothing_of_whose_the_new_name_is() {
     let mut memory = memory();
     look(&mut memory, &saw(vec![verified()]));
@@ -251,6 +264,23 @@ fn of_a_verified_image_no_more_is_looked_at_than_itself_until_something_happens(
     look(&mut memory, &saw(vec![verified()]));
     memory.hear(basis(2));
     assert!(!enough(&memory, Duration::ZERO), "something else is asked for");
+}
+
+#[test]
+fn what_was_made_is_remembered_and_counted_until_a_look_has_shown_it() {
+    let mut memory = memory();
+    let deed = || Deed::Create { attempt: 1, id: None };
+    let id = || "one".to_owned();
+    for (times, done) in [(1, Done::Created { id: id() }), (2, Done::Ours { id: id() })] {
+        memory.begin(&deed(), &asked(true));
+        assert!(memory.end(&ended(deed(), Ok(done)), &Found::default(), NOW));
+        look(&mut memory, &saw(Vec::new()));
+        assert_eq!(memory.unshown.as_ref().map(|unshown| unshown.times), Some(times));
+    }
+    assert_eq!((memory.made(1), memory.made(2)), (Some(ImageId(id())), None));
+    look(&mut memory, &saw(vec![verified()]));
+    assert_eq!(memory.unshown, None);
+    assert!(memory.made(1).is_some(), "the next list need not show it");
 }
 
 #[test]

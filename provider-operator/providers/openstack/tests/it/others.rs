@@ -24,7 +24,41 @@ async fn an_image_that_another_project_lets_everybody_use_is_found_by_its_name()
     made(&theirs, json!({ "name": "ubuntu", "visibility": "private" })).await;
     made(&theirs, json!({ "name": "debian", "visibility": "community" })).await;
     let [found] = others(&fake).await.try_into().unwrap();
-    assert_eq!((found.id, found.is_of_our_project), (community, false));
+    assert_eq!(
+        (found.id, found.is_of_our_project, found.is_of_community),
+        (community, false, true)
+    );
+}
+
+#[tokio::test]
+async fn only_what_another_project_gives_to_everybody_is_told_as_that() {
+    let fake = fake().await;
+    let own = glance(fake.site(), "openstack");
+    made(&own, json!({ "name": "ubuntu", "visibility": "community" })).await;
+    made(&own, json!({ "name": "ubuntu" })).await;
+    let admin = glance(fake.site(), "admin");
+    made(&admin, json!({ "name": "ubuntu", "visibility": "public" })).await;
+    let others = others(&fake).await;
+    assert_eq!(others.len(), 3);
+    assert!(others.iter().all(|other| !other.is_of_community), "{others:?}");
+}
+
+#[tokio::test]
+async fn what_others_put_under_a_name_is_not_even_listed_where_it_would_not_be_used() {
+    let fake = fake().await;
+    let own = made(&glance(fake.site(), "openstack"), json!({ "name": "ubuntu" })).await;
+    let admin = glance(fake.site(), "admin");
+    made(&admin, json!({ "name": "ubuntu", "visibility": "public" })).await;
+    let theirs = glance(fake.site(), "other");
+    made(&theirs, json!({ "name": "ubuntu", "visibility": "community" })).await;
+    let mut image = image("ubuntu");
+    image.subject.look_for_others = true;
+    image.subject.only_beside_ours = true;
+    let store = store(fake.site(), "openstack");
+    let observed = store.observe(&image.subject, &image).await.unwrap();
+    let [found] = observed.others.try_into().unwrap();
+    assert_eq!(found.id, own);
+    assert_eq!(fake.count(&Method::GET, "visibility=community"), 0);
 }
 
 #[tokio::test]

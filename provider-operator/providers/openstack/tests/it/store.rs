@@ -103,6 +103,29 @@ async fn an_image_that_is_noted_down_is_seen_by_one_request_where_that_is_enough
 }
 
 #[tokio::test]
+async fn a_record_that_no_list_shows_is_found_by_the_attempt_that_was_noted_down() {
+    let fake = fake().await;
+    let (store, mut image) = (store(fake.site(), "openstack"), image("ubuntu"));
+    image.chosen_id = Some(ImageId("5e1ec7ed-0000-4000-8000-000000000001".to_owned()));
+    let ids = [create(&store, &image, 1).await, create(&store, &image, 2).await];
+    assert_eq!(Some(&ids[0]), image.chosen_id.as_ref());
+    let nothing = json!({ "images": [] }).to_string();
+    let json = [("content-type", "application/json")];
+    fake.answer(Method::GET, "os_hidden=", StatusCode::OK, &json, &nothing, 100);
+    for (attempt, found) in [
+        (None, None),
+        (Some(1), Some(&ids[0])),
+        (Some(2), Some(&ids[1])),
+        (Some(3), None),
+    ] {
+        image.subject.attempt = attempt;
+        let records = observe(&store, &image).await.records;
+        let records: Vec<_> = records.iter().map(|record| &record.id).collect();
+        assert_eq!(records, Vec::from_iter(found), "{attempt:?}");
+    }
+}
+
+#[tokio::test]
 async fn one_of_many_makes_an_image_and_the_others_find_it() {
     let fake = fake().await;
     let image = image("ubuntu");
