@@ -157,6 +157,7 @@ impl Content {
             bytes,
             held,
             length,
+            longest: sending::UNTOLD,
             attempt: self.plan.attempt,
             source,
             resumes,

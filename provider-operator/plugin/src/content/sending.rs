@@ -17,6 +17,9 @@ use crate::{Algorithm, Attempt, ContentError, ErrorClass, Hasher, Pinned, Progre
 
 /// The most that is given, and held back, at once.
 const PIECE: usize = 1024 * 1024;
+/// The most that comes of an image whose length nobody told before: one without end would fill whatever takes it. Disks for nodes have far less, and of one
+/// that has more the length can be told.
+pub(super) const UNTOLD: u64 = 64 * 1024 * 1024 * 1024;
 
 /// What is sent, and who is told.
 pub(super) struct Sending {
@@ -26,6 +29,8 @@ pub(super) struct Sending {
     pub(super) held: u64,
     /// Its length, where that is known.
     pub(super) length: Option<u64>,
+    /// Bytes that come at most where that is not known.
+    pub(super) longest: u64,
     pub(super) attempt: Attempt,
     /// The digest at the source; set when the bytes have ended.
     pub(super) source: Arc<OnceLock<Pinned>>,
@@ -109,6 +114,7 @@ impl Giving {
             match bytes {
                 Some(bytes) => {
                     self.take(bytes?);
+                    self.in_bounds()?;
                     self.in_time()?;
                 }
                 None => return Ok((self.finish().await?, true)),
@@ -130,6 +136,17 @@ impl Giving {
             self.tell(self.handle.sent(), Stage::Sending);
         }
         self.ahead = bytes;
+    }
+
+    fn in_bounds(&self) -> Result<(), ContentError> {
+        let longest = self.what.longest;
+        if self.what.length.is_some() || self.hasher.count() <= longest {
+            return Ok(());
+        }
+        let words = format!(
+            "more than {longest} bytes came of an image whose length nobody told before; publish it unpacked, on a server that tells its length, or a smaller one"
+        );
+        Err(ContentError::new(ErrorClass::SourceNotAnImage, words))
     }
 
     /// What drips holds a place for ever; where nobody wants the place, it may.

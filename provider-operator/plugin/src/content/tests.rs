@@ -438,6 +438,7 @@ fn dripping(others_wait: bool) -> Sending {
         bytes: first.chain(drips).boxed(),
         held: 0,
         length: None,
+        longest: sending::UNTOLD,
         attempt: 1,
         source: Arc::new(OnceLock::from(digest(Algorithm::Sha256, b"a disk"))),
         resumes: Arc::default(),
@@ -485,12 +486,33 @@ async fn a_cloud_that_drips_is_given_up_as_what_it_is() {
 }
 
 #[tokio::test]
+async fn an_image_without_a_length_ends_where_no_image_is_so_long() {
+    for (length, is_taken) in [(None, false), (Some(2000), true)] {
+        let pieces = (0..20).map(|_| Ok::<_, ContentError>(disk(100)));
+        let sending = Sending {
+            bytes: stream::iter(pieces).boxed(),
+            length,
+            longest: 1999,
+            ..dripping(true)
+        };
+        let (given, error) = all(sending.stream().0).await;
+        assert_eq!(error.is_none(), is_taken, "{error:?}");
+        if let Some(error) = error {
+            assert_eq!(error.class, ErrorClass::SourceNotAnImage);
+            assert!(error.message.contains("more than 1999 bytes"), "{error}");
+            assert!(given.len() < 2000, "{}", given.len());
+        }
+    }
+}
+
+#[tokio::test]
 async fn large_pieces_of_a_source_are_given_in_small_ones() {
     let disk = disk(5 * MIB);
     let sending = Sending {
         bytes: stream::iter([Ok(disk.clone())]).boxed(),
         held: 0,
         length: None,
+        longest: sending::UNTOLD,
         attempt: 1,
         source: Arc::new(OnceLock::from(digest(Algorithm::Sha256, &disk))),
         resumes: Arc::default(),
