@@ -117,7 +117,7 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
         word: Reason::QuotaExceeded,
         means: "The project may not have so much; the message has the limit, what is used, and what is needed. One without a limit is of something before the cloud, which takes no body so long.",
         reader: "Delete images that nobody needs, or have the limit raised.",
-        operator: "Tries again every four to five minutes.",
+        operator: "Tries again every four to five minutes; what met it three times while its bytes were sent, every half hour, and at once with another `clusterstack.x-k8s.io/requestedAt`.",
     },
     Entry {
         word: Reason::Throttled,

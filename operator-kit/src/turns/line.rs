@@ -27,8 +27,14 @@ impl<T> Line<T> {
 
     /// The first that may go, of the party whose turn it is before all others that have one. Its party has the last turn afterwards.
     pub fn take(&mut self, may_go: impl Fn(&T) -> bool) -> Option<T> {
-        let first = |(_, items): &(String, VecDeque<T>)| items.iter().position(&may_go);
-        let (turn, place) = self
+        self.take_beside(|_, item| may_go(item))
+    }
+
+    /// The same, where it matters who else stands in the line.
+    pub fn take_beside(&mut self, may_go: impl Fn(&Self, &T) -> bool) -> Option<T> {
+        let line = &*self;
+        let first = |(_, items): &(String, VecDeque<T>)| items.iter().position(|item| may_go(line, item));
+        let (turn, place) = line
             .parties
             .iter()
             .enumerate()
@@ -64,6 +70,17 @@ impl<T> Line<T> {
         // Each other party has as many turns as this one before it, and one more if its turn comes first.
         let others = of_others.map(|(index, (_, items))| rivals(items).min(own + usize::from(index < turn)));
         own + others.sum::<usize>()
+    }
+
+    /// Whether a party other than this one waits with something of this kind.
+    pub fn others_wait(&self, party: &str, is_meant: impl Fn(&T) -> bool) -> bool {
+        let mut others = self.parties.iter().filter(|(name, _)| name != party);
+        others.any(|(_, items)| items.iter().any(&is_meant))
+    }
+
+    /// All that wait, by party.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        self.parties.iter().flat_map(|(_, items)| items)
     }
 
     /// What goes first of its party.
@@ -110,6 +127,15 @@ mod tests {
         }
         let rivals = line().ahead("a", |item| *item != "b1", |item| *item == "a2");
         assert_eq!(rivals, 2, "who goes at other times keeps nobody");
+    }
+
+    #[test]
+    fn a_party_that_has_enough_goes_only_while_nobody_else_waits() {
+        let mut line = line();
+        let has_enough = |line: &Line<&str>, item: &&str| !item.starts_with('a') || !line.others_wait("a", |_| true);
+        let order: Vec<_> = std::iter::from_fn(|| line.take_beside(has_enough)).collect();
+        assert_eq!(order, ["b1", "c1", "a1", "a2", "a3"]);
+        assert_eq!(line.all().count(), 0);
     }
 
     #[test]

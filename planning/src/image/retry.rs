@@ -23,6 +23,8 @@ const LONGEST_ASKED: Duration = Duration::from_hours(1);
 const BUSY: Duration = Duration::from_secs(30);
 /// Somebody must delete something or ask for more, which takes people minutes at least. With the spread, five.
 const QUOTA: Duration = Duration::from_mins(4);
+/// How often what an image is too large for is sent so soon again: a cloud that was asked for room before had it, so that somebody else may have taken it.
+const QUOTA_TRIED: u32 = 2;
 /// A cloud may be late to know of new credentials; another version of the Secret ends the wait at once. With the spread, five minutes.
 const CREDENTIALS: Duration = Duration::from_mins(4);
 /// Somebody must give us a role.
@@ -98,6 +100,8 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
         (FailureClass::Stopped { why }, _) if why != StopReason::Stalled => Settlement::Nothing,
         (FailureClass::Unavailable | FailureClass::Throttled, _) => again(patience(failure, count)),
         (FailureClass::Busy, _) => again(BUSY),
+        // Each time bytes are moved for nothing, until somebody has done what people do.
+        (FailureClass::Quota, DeedName::Transfer | DeedName::Build) if count > QUOTA_TRIED => again(PERMISSION),
         (FailureClass::Quota, _) => again(QUOTA),
         (FailureClass::Credentials, _) => again(CREDENTIALS),
         (FailureClass::Permission, _) => again(PERMISSION),

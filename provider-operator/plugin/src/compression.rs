@@ -2,6 +2,7 @@
 //! Whether the packed bytes are the right ones, others check.
 
 mod thread;
+mod windows;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -12,6 +13,7 @@ use tokio::{
     task::{self, JoinHandle},
 };
 
+pub(crate) use self::windows::{Room, room};
 use crate::{ContentError, ContentStream, ErrorClass};
 
 /// How a file is packed.
@@ -59,10 +61,15 @@ const WAITING: usize = 2;
 /// The bytes that are packed in `input`, which may be several files one after another. What comes after them is an error.
 ///
 /// Nothing is unpacked ahead but what fits between, and when the stream is dropped, the thread ends with what it is at.
-pub(crate) fn unpack(kind: Compression, input: ContentStream, limits: Limits) -> ContentStream {
+pub(crate) fn unpack(kind: Compression, input: ContentStream, room: impl Into<Room>) -> ContentStream {
+    let Room { limits, held } = room.into();
     let (to_thread, from_source) = mpsc::channel(WAITING);
     let (to_reader, unpacked) = mpsc::channel(WAITING);
-    let thread = task::spawn_blocking(move || thread::work(kind, from_source, &to_reader, limits));
+    let thread = task::spawn_blocking(move || {
+        // The memory is the thread's, also when nobody reads any more.
+        let _held = held;
+        thread::work(kind, from_source, &to_reader, limits);
+    });
     let unpacking = Unpacking {
         input,
         is_read: false,

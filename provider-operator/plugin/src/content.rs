@@ -145,7 +145,8 @@ impl Content {
                 return Err(no_part("what lies at the source is packed"));
             }
             sniff::check(&first, content_type, None)?;
-            let (first, unpacked) = beginning(compression::unpack(kind, bytes, Limits::default())).await?;
+            let room = compression::room(kind, &first, Limits::default()).await?;
+            let (first, unpacked) = beginning(compression::unpack(kind, bytes, room)).await?;
             sniff::check(&first, None, self.plan.format.as_ref())?;
             bytes = unpacked;
         } else {
@@ -157,6 +158,7 @@ impl Content {
             bytes,
             held,
             length,
+            longest: sending::UNTOLD,
             attempt: self.plan.attempt,
             source,
             resumes,

@@ -34,6 +34,7 @@ mod requests;
 mod resume;
 mod sniff;
 mod source;
+mod speed;
 mod store;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
@@ -51,4 +52,5 @@ pub use self::registry::{CloudName, Identity, Provider};
 pub use self::report::{Meter, Progress, Report, Seal, SealError, Stage};
 pub use self::requests::Requests;
 pub use self::source::{ByteStream, ImageSource, Opened, Probe};
+pub use self::speed::Speed;
 pub use self::store::{Capabilities, Created, Discarded, ImageStore, Owned, Preflight, Sent};

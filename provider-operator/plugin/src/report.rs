@@ -15,6 +15,11 @@ pub trait Report: Send + Sync {
     /// How far it is. Never blocks, and may drop all but the last.
     fn progress(&self, progress: Progress);
 
+    /// Whether somebody waits for what this transfer holds, so that it has to be as fast as [`crate::Speed`] says. Never blocks; asked of what is slow alone.
+    fn others_wait(&self) -> bool {
+        true
+    }
+
     /// Returns when the seal is stored where a later life finds it. An error ends the transfer before its last byte.
     async fn seal(&self, seal: &Seal) -> Result<(), SealError>;
 }

@@ -115,7 +115,7 @@ async fn sent(server: &Server, store: &Path, document: &Document) -> Result<Done
     };
     let ledgers = Ledgers::new(server.client(), "pod-1".to_owned());
     let pace = Pace::new(Steady::start(), order.connection.counts().clone());
-    let worked = errand::run(&order, pace, ledgers.open(&order.plan)).await;
+    let worked = errand::run(&order, pace, ledgers.open(&order.plan), Box::new(|| true)).await;
     worked.outcome.map_err(|failed| failed.failure)
 }
 

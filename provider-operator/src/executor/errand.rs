@@ -55,8 +55,12 @@ impl Pace {
     }
 }
 
+/// Says whether others wait for the place of a deed. Must not wait itself.
+pub(crate) type Others = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// Tells memory of every piece, and status now and then.
 struct Told {
+    others: Others,
     pace: Arc<Pace>,
     ledger: Option<Arc<Ledger>>,
 }
@@ -70,6 +74,10 @@ impl Report for Told {
         }
     }
 
+    fn others_wait(&self) -> bool {
+        (self.others)()
+    }
+
     async fn seal(&self, seal: &Seal) -> Result<(), SealError> {
         match &self.ledger {
             Some(ledger) => ledger.seal(seal).await,
@@ -81,9 +89,10 @@ impl Report for Told {
 }
 
 /// Does the deed. Dropping the future ends it.
-pub(crate) async fn run(order: &Order, pace: Arc<Pace>, ledger: Option<Ledger>) -> Worked {
+pub(crate) async fn run(order: &Order, pace: Arc<Pace>, ledger: Option<Ledger>, others: Others) -> Worked {
     let ledger = ledger.map(Arc::new);
     let report = Told {
+        others,
         pace,
         ledger: ledger.clone(),
     };

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::asking::{Asking, Turn};
-use super::errand::{self, Pace};
+use super::errand::{self, Others, Pace};
 use super::gates::Gates;
 use super::lanes::{Lanes, Ticket};
 use super::{Executor, OpView, Order};
@@ -259,10 +259,15 @@ impl Shared {
             stopping: None,
         };
         let (shared, order, pace) = (Arc::clone(self), Arc::clone(&entry.order), Arc::clone(&entry.pace));
+        let ticket = ticket.clone();
         self.tasks.spawn(async move {
             let ledger = shared.ledgers.open(&order.plan);
+            let desk = Arc::clone(&shared);
+            let others: Others = Box::new(move || desk.desk().lanes.others_wait(&ticket));
             // Whatever is dropped here is over before anybody is told of the end.
-            let worked = token.run_until_cancelled(errand::run(&order, pace, ledger)).await;
+            let worked = token
+                .run_until_cancelled(errand::run(&order, pace, ledger, others))
+                .await;
             shared.ended(&order, worked);
         });
     }

@@ -1,8 +1,9 @@
 //! Who is served next. Two lanes, for what is one answer and for what moves all bytes of an image: in each, one cloud has few places and all clouds
-//! together have more, so that a cloud that hangs keeps nobody from the others; and namespaces take turns, however much one of them wants. Starts
-//! nothing itself and knows no clock.
+//! together have more, so that a cloud that hangs keeps nobody from the others; and namespaces take turns, however much one of them wants: while others
+//! wait, none has the last place too. Starts nothing itself and knows no clock.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use super::Bounds;
 use crate::objects::ObjectId;
@@ -35,6 +36,8 @@ struct Lane {
     line: Line<Ticket>,
     running: HashMap<CloudName, usize>,
     total: usize,
+    /// The same of each namespace: in one cloud, and in all together.
+    of_namespaces: HashMap<(String, Option<CloudName>), usize>,
     /// At once in one cloud.
     of_cloud: usize,
     /// At once in all.
@@ -74,6 +77,14 @@ impl Lanes {
         lane.line.ahead(&ticket.object.namespace, is_rival, is_this)
     }
 
+    /// Whether somebody waits who could have the place of this one, which has its turn.
+    pub(super) fn others_wait(&self, ticket: &Ticket) -> bool {
+        let lane = if ticket.is_long { &self.long } else { &self.short };
+        let is_full = lane.total >= lane.of_all;
+        let could_go = |waiting: &Ticket| waiting.cloud == ticket.cloud || (is_full && lane.has_room(&waiting.cloud));
+        lane.line.all().any(could_go)
+    }
+
     /// Whoever has a turn now, and has it until [`Lanes::done`].
     pub(super) fn next(&mut self) -> Option<Ticket> {
         self.short.next().or_else(|| self.long.next())
@@ -81,12 +92,12 @@ impl Lanes {
 
     /// Somebody has a turn already, who never stood in line, and has it until [`Lanes::done`]: also where there is no place for him.
     pub(super) fn occupy(&mut self, ticket: &Ticket) {
-        self.lane(ticket.is_long).occupy(&ticket.cloud);
+        self.lane(ticket.is_long).occupy(ticket);
     }
 
     /// A turn is over.
     pub(super) fn done(&mut self, ticket: &Ticket) {
-        self.lane(ticket.is_long).done(&ticket.cloud);
+        self.lane(ticket.is_long).done(ticket);
     }
 
     fn lane(&mut self, is_long: bool) -> &mut Lane {
@@ -101,6 +112,7 @@ impl Lane {
             line: Line::default(),
             running: HashMap::new(),
             total: 0,
+            of_namespaces: HashMap::new(),
             of_cloud: of_cloud.max(1),
             of_all: of_all.max(1),
         }
@@ -110,25 +122,58 @@ impl Lane {
         if self.total >= self.of_all {
             return None;
         }
-        let (running, of_cloud) = (&self.running, self.of_cloud);
-        let has_room = |ticket: &Ticket| running.get(&ticket.cloud).is_none_or(|count| *count < of_cloud);
-        let ticket = self.line.take(has_room)?;
-        self.occupy(&ticket.cloud);
-        Some(ticket)
+        let mut line = std::mem::take(&mut self.line);
+        let ticket = line.take_beside(|line, ticket| self.has_room(&ticket.cloud) && self.is_fair(line, ticket));
+        self.line = line;
+        self.occupy(ticket.as_ref()?);
+        ticket
     }
 
-    fn occupy(&mut self, cloud: &CloudName) {
-        *self.running.entry(cloud.clone()).or_default() += 1;
+    fn has_room(&self, cloud: &CloudName) -> bool {
+        self.running.get(cloud).is_none_or(|count| *count < self.of_cloud)
+    }
+
+    /// While others wait, a namespace has all places but one at most, and one at least: what holds its places for long holds not the last one.
+    fn is_fair(&self, line: &Line<Ticket>, ticket: &Ticket) -> bool {
+        let Ticket { object, cloud, .. } = ticket;
+        let has_enough = |cloud: Option<&CloudName>, places: usize| {
+            let held = self.of_namespaces.get(&(object.namespace.clone(), cloud.cloned()));
+            held.copied().unwrap_or_default() >= (places - 1).max(1)
+        };
+        let in_cloud = has_enough(Some(cloud), self.of_cloud)
+            && line.others_wait(&object.namespace, |waiting| waiting.cloud == *cloud);
+        let in_all = has_enough(None, self.of_all) && line.others_wait(&object.namespace, |_| true);
+        !in_cloud && !in_all
+    }
+
+    fn occupy(&mut self, ticket: &Ticket) {
+        *self.running.entry(ticket.cloud.clone()).or_default() += 1;
         self.total += 1;
+        for key in namespace_keys(ticket) {
+            *self.of_namespaces.entry(key).or_default() += 1;
+        }
     }
 
-    fn done(&mut self, cloud: &CloudName) {
+    fn done(&mut self, ticket: &Ticket) {
         self.total = self.total.saturating_sub(1);
-        if let Some(count) = self.running.get_mut(cloud) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.running.remove(cloud);
-            }
+        one_less(&mut self.running, &ticket.cloud);
+        for key in namespace_keys(ticket) {
+            one_less(&mut self.of_namespaces, &key);
+        }
+    }
+}
+
+/// As what a place of a namespace counts.
+fn namespace_keys(ticket: &Ticket) -> [(String, Option<CloudName>); 2] {
+    let namespace = &ticket.object.namespace;
+    [Some(ticket.cloud.clone()), None].map(|cloud| (namespace.clone(), cloud))
+}
+
+fn one_less<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            counts.remove(key);
         }
     }
 }
@@ -204,6 +249,41 @@ mod tests {
         lanes.join(ticket("a", "waits", "east"));
         lanes.join(ticket("a", "goes", "west"));
         assert_eq!(begun(&mut lanes), ["hangs", "goes"]);
+    }
+
+    #[test]
+    fn while_others_wait_a_namespace_has_all_places_but_one() {
+        let mut lanes = Lanes::new(bounds(1, 2, 3));
+        for (name, cloud) in [
+            ("a1", "east"),
+            ("a2", "east"),
+            ("a3", "east"),
+            ("a4", "west"),
+            ("a5", "west"),
+        ] {
+            lanes.join(ticket("a", name, cloud));
+        }
+        assert_eq!(begun(&mut lanes), ["a1", "a2", "a4"], "nobody else waits");
+        lanes.join(ticket("b", "b1", "east"));
+        lanes.join(ticket("c", "c1", "north"));
+        assert!(lanes.others_wait(&ticket("a", "a1", "east")));
+        lanes.done(&ticket("a", "a4", "west"));
+        assert_eq!(
+            begun(&mut lanes),
+            ["c1"],
+            "the last place of all, though a was there before"
+        );
+        lanes.done(&ticket("c", "c1", "north"));
+        lanes.done(&ticket("a", "a1", "east"));
+        assert_eq!(
+            begun(&mut lanes),
+            ["a5", "b1"],
+            "the last place of the cloud, which a3 would have had"
+        );
+        assert!(lanes.others_wait(&ticket("a", "a2", "east")), "a3 waits");
+        assert!(!lanes.others_wait(&ticket("a", "a5", "west")), "a3 could not go there");
+        lanes.done(&ticket("b", "b1", "east"));
+        assert_eq!(begun(&mut lanes), ["a3"]);
     }
 
     #[test]

@@ -96,7 +96,8 @@ async fn worked(args: &WorkerArgs, document: &Document, plan: WorkPlan) -> Worke
         Ok(Ready { order, ledgers }) => {
             let ledger = ledgers.open(&order.plan);
             let pace = Pace::new(Steady::start(), order.connection.counts().clone());
-            errand::run(&order, pace, ledger).await
+            // Who else waits for a place, only the operator knows.
+            errand::run(&order, pace, ledger, Box::new(|| true)).await
         }
         Err(failed) => Worked::failed(failed),
     }

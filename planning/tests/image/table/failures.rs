@@ -175,6 +175,14 @@ fn what_people_must_do_is_waited_for_in_minutes() {
 }
 
 #[test]
+fn what_is_too_large_when_it_is_sent_is_sent_twice_more_and_then_seldom() {
+    waits_in_turn(FailureClass::Quota, &[240, 240, 1800, 1800]);
+    let before = retry(DeedName::Create, FailureClass::Quota, 0).map(|before| Retry { count: 9, ..before });
+    let create = Deed::Create { attempt: 2, id: None };
+    waits(&outcome(create, Err(failure(FailureClass::Quota)), before), 240);
+}
+
+#[test]
 fn what_will_never_be_taken_halts() {
     for (class, reason) in [
         (FailureClass::Invalid, HaltReason::Refused),

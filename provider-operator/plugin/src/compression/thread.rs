@@ -91,7 +91,7 @@ fn broken(error: &io::Error) -> ContentError {
     let words = match error.kind() {
         io::ErrorKind::UnexpectedEof => "the packed file ends too early; publish it whole".to_owned(),
         io::ErrorKind::OutOfMemory => {
-            "the packed file asks for too much memory; pack it with a window of at most 128 MiB".to_owned()
+            "the packed file asks for too much memory; pack it as one file, with a window of at most 128 MiB".to_owned()
         }
         _ => format!("the file cannot be unpacked ({error}); correct the compression, or pack it anew"),
     };

@@ -7,15 +7,19 @@ use std::sync::{
 
 use bytes::{Buf, Bytes};
 use futures::{StreamExt, stream};
+use tokio::time::Instant;
 
 use super::{
     ContentStream,
-    known::{Sums, SumsHandle, Watched},
+    known::{Sums, SumsHandle, Turn, Watched},
 };
-use crate::{Algorithm, Attempt, ContentError, ErrorClass, Hasher, Pinned, Progress, Report, Seal, Stage};
+use crate::{Algorithm, Attempt, ContentError, ErrorClass, Hasher, Pinned, Progress, Report, Seal, Speed, Stage};
 
 /// The most that is given, and held back, at once.
 const PIECE: usize = 1024 * 1024;
+/// The most that comes of an image whose length nobody told before: one without end would fill whatever takes it. Disks for nodes have far less, and of one
+/// that has more the length can be told.
+pub(super) const UNTOLD: u64 = 64 * 1024 * 1024 * 1024;
 
 /// What is sent, and who is told.
 pub(super) struct Sending {
@@ -25,6 +29,8 @@ pub(super) struct Sending {
     pub(super) held: u64,
     /// Its length, where that is known.
     pub(super) length: Option<u64>,
+    /// Bytes that come at most where that is not known.
+    pub(super) longest: u64,
     pub(super) attempt: Attempt,
     /// The digest at the source; set when the bytes have ended.
     pub(super) source: Arc<OnceLock<Pinned>>,
@@ -43,6 +49,8 @@ impl Sending {
             hasher: Hasher::new(Algorithm::Sha512),
             ahead: Bytes::new(),
             last: None,
+            speed: Speed::default(),
+            given: None,
         };
         let stream = stream::unfold(Some(giving), |giving| async {
             let mut giving = giving?;
@@ -74,11 +82,23 @@ struct Giving {
     ahead: Bytes,
     /// Given when something comes after it, or when everything is right.
     last: Option<Bytes>,
+    speed: Speed,
+    /// When the cloud was given something, until it asks for more.
+    given: Option<Instant>,
 }
 
 impl Giving {
     /// The next piece, and whether it is the last one.
     async fn next(&mut self) -> Result<(Bytes, bool), ContentError> {
+        if let Some(given) = self.given.take() {
+            self.speed.waited(Turn::Cloud, given.elapsed());
+        }
+        let next = self.piece().await;
+        self.given = Some(Instant::now());
+        next
+    }
+
+    async fn piece(&mut self) -> Result<(Bytes, bool), ContentError> {
         loop {
             if !self.ahead.is_empty() {
                 let piece = self.ahead.split_to(self.ahead.len().min(PIECE));
@@ -88,8 +108,15 @@ impl Giving {
                 }
                 continue;
             }
-            match self.what.bytes.next().await {
-                Some(bytes) => self.take(bytes?),
+            let asked = Instant::now();
+            let bytes = self.what.bytes.next().await;
+            self.speed.waited(Turn::Source, asked.elapsed());
+            match bytes {
+                Some(bytes) => {
+                    self.take(bytes?);
+                    self.in_bounds()?;
+                    self.in_time()?;
+                }
                 None => return Ok((self.finish().await?, true)),
             }
         }
@@ -98,6 +125,7 @@ impl Giving {
     fn take(&mut self, mut bytes: Bytes) {
         self.hasher.update(&bytes);
         self.handle.take(bytes.len());
+        self.speed.moved(bytes.len() as u64);
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(bytes.len());
         bytes.advance(skipped);
         self.skip -= skipped as u64;
@@ -108,6 +136,30 @@ impl Giving {
             self.tell(self.handle.sent(), Stage::Sending);
         }
         self.ahead = bytes;
+    }
+
+    fn in_bounds(&self) -> Result<(), ContentError> {
+        let longest = self.what.longest;
+        if self.what.length.is_some() || self.hasher.count() <= longest {
+            return Ok(());
+        }
+        let words = format!(
+            "more than {longest} bytes came of an image whose length nobody told before; publish it unpacked, on a server that tells its length, or a smaller one"
+        );
+        Err(ContentError::new(ErrorClass::SourceNotAnImage, words))
+    }
+
+    /// What drips holds a place for ever; where nobody wants the place, it may.
+    fn in_time(&self) -> Result<(), ContentError> {
+        let Some(whose) = self.speed.too_slow().filter(|_| self.what.report.others_wait()) else {
+            return Ok(());
+        };
+        let class = match whose {
+            Turn::Source => ErrorClass::SourceBroken,
+            // What is unavailable in a content is its source.
+            Turn::Cloud => ErrorClass::Busy,
+        };
+        Err(ContentError::new(class, Speed::words(whose)))
     }
 
     /// Everything is there, and right. Has it written down, and gives what was held back.

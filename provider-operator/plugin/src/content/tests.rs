@@ -411,6 +411,100 @@ fn the_same_bytes_are_known_again_by_digest_or_tag() {
     assert_eq!(origin(source().saying(|probe| probe.size = None), pinned), None);
 }
 
+/// Takes every seal, and says whether others wait.
+struct Waiting(bool);
+
+#[async_trait::async_trait]
+impl Report for Waiting {
+    fn progress(&self, _: crate::Progress) {}
+
+    fn others_wait(&self) -> bool {
+        self.0
+    }
+
+    async fn seal(&self, _: &Seal) -> Result<(), crate::SealError> {
+        Ok(())
+    }
+}
+
+/// 64 KiB at once, and then a byte each 25 seconds, a hundred times.
+fn dripping(others_wait: bool) -> Sending {
+    let first = stream::iter([Ok(disk(64 * 1024))]);
+    let drips = stream::iter(0..100).then(|_| async {
+        tokio::time::sleep(Duration::from_secs(25)).await;
+        Ok::<_, ContentError>(disk(1))
+    });
+    Sending {
+        bytes: first.chain(drips).boxed(),
+        held: 0,
+        length: None,
+        longest: sending::UNTOLD,
+        attempt: 1,
+        source: Arc::new(OnceLock::from(digest(Algorithm::Sha256, b"a disk"))),
+        resumes: Arc::default(),
+        report: Arc::new(Waiting(others_wait)),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_drips_is_given_up_after_ten_minutes_where_others_wait() {
+    let begun = tokio::time::Instant::now();
+    let (stream, sums) = dripping(true).stream();
+    let (_, error) = all(stream).await;
+    let error = error.expect("it is too slow");
+    assert_eq!(error.class, ErrorClass::SourceBroken);
+    for part in ["64 KiB a second", "put the image where it comes faster"] {
+        assert!(error.message.contains(part), "{error}");
+    }
+    assert!(sums.failure().is_some());
+    let took = begun.elapsed();
+    assert!(
+        (Duration::from_mins(10)..Duration::from_mins(11)).contains(&took),
+        "{took:?}"
+    );
+    let (given, error) = all(dripping(false).stream().0).await;
+    assert!(error.is_none(), "nobody wants the place: {error:?}");
+    assert_eq!(given.len(), 64 * 1024 + 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_drips_is_given_up_as_what_it_is() {
+    let bytes = stream::iter((0..100).map(|_| Ok::<_, ContentError>(disk(1000)))).boxed();
+    let sending = Sending {
+        bytes,
+        ..dripping(true)
+    };
+    let (mut stream, _) = sending.stream();
+    let error = loop {
+        match stream.next().await.expect("it does not come to an end") {
+            Ok(_) => tokio::time::sleep(Duration::from_secs(50)).await,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.class, ErrorClass::Busy);
+    assert!(error.message.contains("the cloud takes"), "{error}");
+}
+
+#[tokio::test]
+async fn an_image_without_a_length_ends_where_no_image_is_so_long() {
+    for (length, is_taken) in [(None, false), (Some(2000), true)] {
+        let pieces = (0..20).map(|_| Ok::<_, ContentError>(disk(100)));
+        let sending = Sending {
+            bytes: stream::iter(pieces).boxed(),
+            length,
+            longest: 1999,
+            ..dripping(true)
+        };
+        let (given, error) = all(sending.stream().0).await;
+        assert_eq!(error.is_none(), is_taken, "{error:?}");
+        if let Some(error) = error {
+            assert_eq!(error.class, ErrorClass::SourceNotAnImage);
+            assert!(error.message.contains("more than 1999 bytes"), "{error}");
+            assert!(given.len() < 2000, "{}", given.len());
+        }
+    }
+}
+
 #[tokio::test]
 async fn large_pieces_of_a_source_are_given_in_small_ones() {
     let disk = disk(5 * MIB);
@@ -418,6 +512,7 @@ async fn large_pieces_of_a_source_are_given_in_small_ones() {
         bytes: stream::iter([Ok(disk.clone())]).boxed(),
         held: 0,
         length: None,
+        longest: sending::UNTOLD,
         attempt: 1,
         source: Arc::new(OnceLock::from(digest(Algorithm::Sha256, &disk))),
         resumes: Arc::default(),

@@ -164,15 +164,11 @@ struct Writing<'a> {
 
 impl Writing<'_> {
     async fn all(&mut self, mut body: Body, report: &dyn Report) -> Result<Sent, CloudError> {
-        self.state.origin.clone_from(&body.origin);
-        self.keep().await?;
-        while let Some(piece) = body.stream.next().await {
-            match piece {
-                Ok(piece) => self.write(piece).await?,
-                Err(error) => return Err(self.failed(error).await),
-            }
+        let written = self.written(&mut body).await;
+        if written.as_ref().is_err_and(|error| error.class == ErrorClass::Quota) {
+            self.give_back().await;
         }
-        self.keep().await?;
+        written?;
         let Some(sums) = body.sums.sums() else {
             let words = "the content ended without its digests";
             return Err(CloudError::new(ErrorClass::Unknown, OPERATION, words));
@@ -183,6 +179,29 @@ impl Writing<'_> {
             bytes: sums.bytes,
             sums,
         })
+    }
+
+    async fn written(&mut self, body: &mut Body) -> Result<(), CloudError> {
+        self.state.origin.clone_from(&body.origin);
+        self.keep().await?;
+        while let Some(piece) = body.stream.next().await {
+            match piece {
+                Ok(piece) => self.write(piece).await?,
+                Err(error) => return Err(self.failed(error).await),
+            }
+        }
+        self.keep().await
+    }
+
+    /// What finds no room leaves the room that it took to others: a volume that stays full takes not even what is noted beside their images. That nothing is
+    /// there to go on with, the part itself says.
+    async fn give_back(&self) {
+        let part = Arc::clone(&self.part);
+        // The failure to tell is that there is no room.
+        let _ = self
+            .store
+            .with(OPERATION, move |records| Ok(records.disk.cut(&part.file, 0)?))
+            .await;
     }
 
     async fn write(&mut self, piece: Bytes) -> Result<(), CloudError> {

@@ -72,3 +72,25 @@ async fn a_file_that_is_not_what_was_verified_is_not_given() {
     assert!(error.message.contains(&name), "{error}");
     assert!(ReleaseFiles::new().file(&release, "no-such-file").is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_file_of_a_release_has_its_memory_until_it_is_sent_and_others_wait_for_it() {
+    let storage = TempDir::new().unwrap();
+    let (release, _) = admitted(storage.path());
+    let name = release.release().files[0].name.clone();
+    let files = ReleaseFiles {
+        memory: Arc::new(Semaphore::new(1)),
+        ..ReleaseFiles::new()
+    };
+    let (source, _) = files.file(&release, &name).unwrap();
+    let probe = source.probe().await.unwrap();
+    let Ok(Opened::At(mut sent)) = source.open(0, &probe).await else {
+        panic!("there is memory");
+    };
+    sent.next().await.unwrap().unwrap();
+    let error = read(source.as_ref(), 0).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::Unavailable);
+    assert!(error.message.contains("waits for others"), "{error}");
+    drop(sent);
+    assert!(!read(source.as_ref(), 0).await.unwrap().is_empty());
+}

@@ -8,7 +8,10 @@ use provider_plugin::{
 };
 
 use super::lab::{Lab, MIB, disk_image, operate, send};
-use crate::FileStore;
+use crate::{
+    FileStore,
+    faults::{Fault, Faults},
+};
 
 const NAME: &str = "node-image-v2";
 
@@ -131,6 +134,34 @@ async fn a_part_is_empty_with_its_size_and_receiving_while_it_is_written() {
     let mut hasher = Hasher::new(Algorithm::Sha512);
     hasher.update(&lab.bytes);
     assert_eq!(digest, Some(hasher.finish()));
+}
+
+#[tokio::test]
+async fn what_finds_no_room_gives_back_what_it_took() {
+    let mut given_back = 0;
+    for call in 1.. {
+        let lab = Lab::with(disk_image(300_000), 100_000);
+        let image = lab.spec(NAME);
+        lab.open().create(&image, 1).await.unwrap();
+        let faults = Arc::<Faults>::default();
+        faults.plan(call, Fault::Halves);
+        let (store, source) = (lab.breaking(&faults), Arc::new(lab.source()));
+        let sent = send(&store, &image, 1, &source, ContentPlan::default()).await;
+        if faults.calls() < call {
+            break;
+        }
+        if sent.is_err_and(|error| error.class == ErrorClass::Quota) {
+            let is_part = |path: &std::path::PathBuf| path.extension().is_some_and(|word| word == "part");
+            let part = lab.files().into_iter().find(is_part);
+            let left = part.map_or(0, |part| std::fs::metadata(part).unwrap().len());
+            assert!(
+                [0, lab.bytes.len() as u64].contains(&left),
+                "{left} bytes at call {call}"
+            );
+            given_back += usize::from(left == 0);
+        }
+    }
+    assert!(given_back > 3, "{given_back} times");
 }
 
 #[tokio::test]
