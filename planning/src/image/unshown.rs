@@ -26,21 +26,22 @@ impl Unshown {
         let OpState::Ended { outcome: Ok(done), .. } = &op.state else {
             return before;
         };
-        match (done, op.deed.name()) {
-            (_, DeedName::Look | DeedName::Probe) => before,
-            // Nothing was made.
-            (Done::Taken, _) => None,
-            (_, DeedName::Create | DeedName::Discard | DeedName::Relinquish) => {
-                let same = before.filter(|before| before.deed == op.deed);
-                let times = same.map_or(0, |before| before.times);
-                Some(Self {
-                    deed: op.deed.clone(),
-                    times: times.saturating_add(1),
-                    at,
-                })
-            }
-            _ => None,
+        let name = op.deed.name();
+        if matches!(name, DeedName::Look | DeedName::Probe) {
+            return before;
         }
+        let shows = matches!(name, DeedName::Create | DeedName::Discard | DeedName::Relinquish);
+        // What could not be had was not made.
+        if !shows || *done == Done::Taken {
+            return None;
+        }
+        let same = before.filter(|before| before.deed == op.deed);
+        let times = same.map_or(0, |before| before.times);
+        Some(Self {
+            deed: op.deed.clone(),
+            times: times.saturating_add(1),
+            at,
+        })
     }
 
     /// The same, unless this is what a look has shown.
