@@ -199,6 +199,8 @@ impl Document {
             pinned,
             remembered,
             compression,
+            // A Job sends.
+            is_fetched: _,
         } = content.clone();
         let Surroundings {
             cloud,
@@ -290,6 +292,7 @@ impl Document {
                 pinned,
                 remembered,
                 compression,
+                is_fetched: false,
             },
         }
     }

@@ -1,7 +1,5 @@
 //! A content gives an image whole, or everything but its end.
 
-use std::time::Duration;
-
 use futures::{FutureExt, TryStreamExt};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 use tokio::{runtime::Builder, task};
@@ -409,6 +407,26 @@ fn the_same_bytes_are_known_again_by_digest_or_tag() {
         None
     );
     assert_eq!(origin(source().saying(|probe| probe.size = None), pinned), None);
+}
+
+#[tokio::test]
+async fn how_a_file_is_packed_is_seen_at_its_beginning() {
+    let packed = &include_bytes!("../compression/packed/disk.gz")[..];
+    for (bytes, format, kind) in [
+        (Bytes::from_static(packed), Some(Format::Qcow2), Some(Compression::Gzip)),
+        (disk(MIB), Some(Format::Raw), None),
+        (disk(MIB), None, None),
+    ] {
+        let lab = Lab::of(ScriptedSource::of(bytes));
+        let source = Arc::new(SharedSource(Arc::clone(&lab.source)));
+        let found = packed_at_source(source, &lab.source.said(), format.as_ref()).await;
+        assert_eq!(found.unwrap(), kind);
+        assert!(lab.source.given() <= 64 * 1024, "{}", lab.source.given());
+    }
+    let lab = Lab::of(ScriptedSource::of(disk(MIB)));
+    let source = Arc::new(SharedSource(Arc::clone(&lab.source)));
+    let refused = packed_at_source(source, &lab.source.said(), Some(&Format::Qcow2)).await;
+    assert_eq!(refused.unwrap_err().class, ErrorClass::SourceNotAnImage);
 }
 
 /// Takes every seal, and says whether others wait.
