@@ -287,7 +287,7 @@ async fn a_silent_source_is_not_the_clouds_turn() {
     assert_eq!(body.sums.turn(), Turn::Cloud);
     let mut stream = body.stream;
     let reading = async { while stream.next().await.is_some() {} };
-    let _ = tokio::time::timeout(Duration::from_secs(20), reading).await;
+    let _ = time::timeout(Duration::from_secs(20), reading).await;
     assert_eq!(body.sums.turn(), Turn::Source);
     // All but what is held back.
     assert!(body.sums.sent() >= MIB as u64, "{}", body.sums.sent());
@@ -449,7 +449,7 @@ impl Report for Waiting {
 fn dripping(others_wait: bool) -> Sending {
     let first = stream::iter([Ok(disk(64 * 1024))]);
     let drips = stream::iter(0..100).then(|_| async {
-        tokio::time::sleep(Duration::from_secs(25)).await;
+        time::sleep(Duration::from_secs(25)).await;
         Ok::<_, ContentError>(disk(1))
     });
     Sending {
@@ -466,7 +466,7 @@ fn dripping(others_wait: bool) -> Sending {
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_drips_is_given_up_after_ten_minutes_where_others_wait() {
-    let begun = tokio::time::Instant::now();
+    let begun = time::Instant::now();
     let (stream, sums) = dripping(true).stream();
     let (_, error) = all(stream).await;
     let error = error.expect("it is too slow");
@@ -495,7 +495,7 @@ async fn a_cloud_that_drips_is_given_up_as_what_it_is() {
     let (mut stream, _) = sending.stream();
     let error = loop {
         match stream.next().await.expect("it does not come to an end") {
-            Ok(_) => tokio::time::sleep(Duration::from_secs(50)).await,
+            Ok(_) => time::sleep(Duration::from_secs(50)).await,
             Err(error) => break error,
         }
     };
