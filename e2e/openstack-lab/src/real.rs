@@ -248,7 +248,10 @@ impl Asked {
 }
 
 fn write_authority(folder: &Path, authority: Option<&Authority>) -> Result<()> {
-    let Some(Authority { pem, certificate, key }) = authority else {
+    let Some(Authority {
+        pem, certificate, key, ..
+    }) = authority
+    else {
         return Ok(());
     };
     for (name, text) in [("ca.pem", pem), ("server.pem", certificate), ("server.key", key)] {

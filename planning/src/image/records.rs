@@ -9,7 +9,7 @@ use super::deletion::GOING;
 use super::judge::{Verdict, can_be_read_back, judge, mark_counts};
 use super::kept::CloudImage;
 use super::op::{Deed, DiscardReason};
-use super::seen::{Cloud, Drift, RecordSeen, RecordState, Sight};
+use super::seen::{Cloud, RecordSeen, RecordState, Sight};
 use super::sending::{Path, path, send};
 use super::step::{AttemptReason, Intent, Step};
 use super::wait::{Awaited, Since, Until, WaitReason};

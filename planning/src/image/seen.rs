@@ -203,6 +203,9 @@ pub struct Source {
     pub ranges: bool,
     /// The digest of the file, when a file of sums says so.
     pub digest: Option<Pinned>,
+    /// Whether its beginning says that it is packed, where that was looked at.
+    #[serde(default)]
+    pub packed: bool,
     /// What may go wrong, in words.
     pub warnings: Vec<String>,
 }

@@ -48,7 +48,10 @@ pub(super) fn chosen(wanted: &Wanted, kept: &Kept, seen: &Seen) -> (Path, Option
             &[
                 (!abilities.server_side, "this cloud fetches nothing itself"),
                 (!wanted.fetchable, "the cloud cannot read it where it lies"),
-                (wanted.compressed, "it is packed, and the cloud unpacks nothing"),
+                (
+                    wanted.compressed || is_packed(seen),
+                    "it is packed, and the cloud unpacks nothing",
+                ),
                 // Nobody could tell what the cloud has fetched.
                 (pinned(wanted, seen).is_none(), NO_DIGEST),
                 (has_failed, "the cloud could not fetch it"),
@@ -62,6 +65,11 @@ pub(super) fn chosen(wanted: &Wanted, kept: &Kept, seen: &Seen) -> (Path, Option
             ],
         ),
     }
+}
+
+/// Whether the beginning of the file says so, whatever its name.
+const fn is_packed(seen: &Seen) -> bool {
+    matches!(&seen.source, Sight::Seen { value, .. } if value.packed)
 }
 
 fn unless(path: Path, obstacles: &[(bool, &'static str)]) -> (Path, Option<&'static str>) {

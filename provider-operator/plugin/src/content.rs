@@ -9,10 +9,12 @@ use std::{
     fmt,
     pin::Pin,
     sync::{Arc, OnceLock, atomic::AtomicU32},
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, stream};
+use tokio::time;
 
 pub use self::known::{Sums, SumsHandle, Turn};
 use self::{checked::Checking, sending::Sending};
@@ -23,6 +25,9 @@ use crate::{
     resume::Resuming,
     sniff,
 };
+
+/// How long the beginning of a file may take.
+const PEEK: Duration = Duration::from_secs(30);
 
 /// Bytes of an image as they are sent. After an error nothing more comes, and what came before is not an image.
 pub type ContentStream = Pin<Box<dyn Stream<Item = Result<Bytes, ContentError>> + Send>>;
@@ -172,6 +177,34 @@ impl Content {
             sums,
         })
     }
+}
+
+/// How a file is packed, by its first bytes, for who lets it be fetched as it lies. What is no image at all, or not of this format, is an error as in
+/// [`Content::open`]. Reads no more of it, and waits for half a minute.
+pub async fn packed_at_source(
+    source: Arc<dyn ImageSource>,
+    probe: &Probe,
+    format: Option<&Format>,
+) -> Result<Option<Compression>, ContentError> {
+    let silent = format!("{} gave not even its beginning", source.place());
+    let resuming = Resuming {
+        source,
+        probe: probe.clone(),
+        from: 0,
+        // Whoever fetches it compares all of it.
+        is_checked: true,
+        resumes: Arc::default(),
+    };
+    let bytes = resuming.stream().map(|item| item.map_err(ContentError::from)).boxed();
+    let read = time::timeout(PEEK, beginning(bytes)).await;
+    let (first, _) = read.map_err(|_| ContentError::new(ErrorClass::Unavailable, silent))??;
+    let packed = sniff::packed(&first);
+    sniff::check(
+        &first,
+        probe.content_type.as_deref(),
+        format.filter(|_| packed.is_none()),
+    )?;
+    Ok(packed)
 }
 
 /// The first bytes, as many as are looked at where there are so many; and all bytes, these again.

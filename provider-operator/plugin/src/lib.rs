@@ -41,7 +41,7 @@ pub mod suite;
 
 pub use self::addresses::Addresses;
 pub use self::compression::Compression;
-pub use self::content::{Body, Content, ContentPlan, ContentStream, Sums, SumsHandle, Turn};
+pub use self::content::{Body, Content, ContentPlan, ContentStream, Sums, SumsHandle, Turn, packed_at_source};
 pub use self::digest::{Algorithm, DigestError, Hasher, Pinned, sums};
 pub use self::error::{CloudError, ContentError, ErrorClass, Quota, SourceError, cut_words};
 pub use self::image::{

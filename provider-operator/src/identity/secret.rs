@@ -2,7 +2,7 @@
 //! Secret do not ask for it one by one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crds::manifests::ProviderOperatorRole;
@@ -26,6 +26,9 @@ const CLOUD_NAME: &str = "cloudName";
 /// How long what was read holds.
 const HOLDS: Duration = Duration::from_mins(1);
 
+/// How long one is let be that is not there: as long as an object waits that asks for it again, so that all that name it ask once together.
+const MISSING: Duration = Duration::from_secs(20);
+
 /// Where a Secret is.
 type Place = (String, String);
 
@@ -33,6 +36,7 @@ type Place = (String, String);
 pub(crate) struct Secrets {
     client: Client,
     read: Mutex<HashMap<Place, (Instant, Arc<Seen>)>>,
+    missing: Mutex<HashMap<Place, Instant>>,
 }
 
 /// A Secret as it was read.
@@ -93,23 +97,29 @@ impl Secrets {
         Self {
             client,
             read: Mutex::default(),
+            missing: Mutex::default(),
         }
     }
 
-    /// The Secret of this name; `None` when there is none, which is not remembered.
+    /// The Secret of this name; `None` when there is none, or was none within the last seconds.
     pub(crate) async fn get(&self, namespace: &str, name: &str) -> Result<Option<Arc<Seen>>, SecretError> {
         let place = (namespace.to_owned(), name.to_owned());
         if let Some(seen) = self.remembered(&place) {
             return Ok(Some(seen));
         }
+        if self.is_missing(&place) {
+            return Ok(None);
+        }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let read = api.get_opt(name).await.map_err(|source| unread(&place, source))?;
         let seen = read.map(|secret| Arc::new(Seen::of(secret)));
-        let mut remembered = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        match &seen {
-            Some(seen) => remembered.insert(place, (Instant::now(), Arc::clone(seen))),
-            None => remembered.remove(&place),
-        };
+        let now = Instant::now();
+        if let Some(seen) = &seen {
+            self.read().insert(place, (now, Arc::clone(seen)));
+        } else {
+            self.read().remove(&place);
+            self.missing().insert(place, now);
+        }
         Ok(seen)
     }
 
@@ -161,12 +171,27 @@ impl Secrets {
 
     /// The next one who asks for this Secret is given it as it is then: for when a cloud refused what is in it.
     pub(crate) fn forget(&self, namespace: &str, name: &str) {
-        let mut remembered = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        remembered.remove(&(namespace.to_owned(), name.to_owned()));
+        let place = (namespace.to_owned(), name.to_owned());
+        self.read().remove(&place);
+        self.missing().remove(&place);
+    }
+
+    fn read(&self) -> MutexGuard<'_, HashMap<Place, (Instant, Arc<Seen>)>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn missing(&self) -> MutexGuard<'_, HashMap<Place, Instant>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_missing(&self, place: &Place) -> bool {
+        let mut missing = self.missing();
+        missing.retain(|_, at| at.elapsed() < MISSING);
+        missing.contains_key(place)
     }
 
     fn remembered(&self, place: &Place) -> Option<Arc<Seen>> {
-        let mut remembered = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.read();
         // Nothing of a Secret is kept longer than it is of use.
         remembered.retain(|_, (at, _)| at.elapsed() < HOLDS);
         remembered.get(place).map(|(_, seen)| Arc::clone(seen))

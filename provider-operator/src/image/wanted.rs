@@ -249,6 +249,7 @@ fn content(wish: &ImageWish, status: &NodeImageStatus, key: &str) -> ContentSpec
     let is_trusted = is_same && content.build.is_none();
     let image = status.image.as_ref().filter(|image| is_trusted && !image.adopted);
     let remembered = image.and_then(|image| image.source_digest.as_deref());
+    let via = wish.wishes().transfer.clone().unwrap_or_default().via;
     ContentSpec {
         url: if is_fetched(wish.url()) {
             wish.url().to_owned()
@@ -265,6 +266,7 @@ fn content(wish: &ImageWish, status: &NodeImageStatus, key: &str) -> ContentSpec
             options::Compression::Bzip2 => Compression::Bzip2,
             options::Compression::Zstd => Compression::Zstd,
         },
+        is_fetched: via == Via::ServerSide,
     }
 }
 
@@ -387,6 +389,7 @@ mod tests {
             (&["fast".to_owned()][..], Some("qcow2".to_owned().into()))
         );
         assert_eq!(image.source_digest, asked.content.pinned);
+        assert!(asked.content.is_fetched);
     }
 
     #[test]

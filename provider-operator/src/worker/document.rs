@@ -201,6 +201,8 @@ impl Document {
             pinned,
             remembered,
             compression,
+            // A Job sends.
+            is_fetched: _,
         } = content.clone();
         let Surroundings {
             cloud,
@@ -293,6 +295,7 @@ impl Document {
                 pinned,
                 remembered,
                 compression,
+                is_fetched: false,
             },
         }
     }

@@ -32,6 +32,8 @@ pub(crate) struct ContentSpec {
     pub(crate) remembered: Option<Pinned>,
     /// How they are packed at their source.
     pub(crate) compression: Compression,
+    /// Whether the cloud is to fetch them as they lie, so that their beginning has to be looked at before.
+    pub(crate) is_fetched: bool,
 }
 
 /// What a deed found out, beside whether it went well.

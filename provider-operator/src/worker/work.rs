@@ -5,8 +5,13 @@ use std::sync::Arc;
 use operator_kit::failure::chain;
 use planning::image::{Abilities, Algorithm, Deed, Done, FailureClass, Pinned, ReadBack, Source};
 use provider_plugin::{
+<<<<<<< HEAD
     Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Observed, Record, RecordState, Report,
     Sent,
+=======
+    CloudError, Compression, Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Probe, Report,
+    Sent, packed_at_source,
+>>>>>>> bound9
 };
 
 use super::{ContentSpec, Failed, Found, Whose, WorkPlan, Worked, read_back, sums};
@@ -132,6 +137,7 @@ impl Working<'_> {
         let probe = files.image.probe().await?;
         let content = &self.plan.content;
         let pinned = sums::pinned(content, files, &probe).await?;
+        let is_packed = self.is_packed(files, &probe).await?;
         let preflight = self.store.preflight(&self.plan.image, probe.size).await?;
         Ok(Source {
             size: probe.size,
@@ -140,8 +146,21 @@ impl Working<'_> {
             digest: pinned
                 .filter(|_| content.pinned.is_none())
                 .map(|pinned| of_plugin(&pinned)),
+            packed: is_packed,
             warnings: preflight.warnings,
         })
+    }
+
+    /// Whether the file is packed, where nobody but its beginning says so and nobody else would notice: a cloud that fetches it has the promised bytes.
+    async fn is_packed(&self, files: &Files, probe: &Probe) -> Result<bool, Failed> {
+        let content = &self.plan.content;
+        if !content.is_fetched || content.compression != Compression::Auto {
+            return Ok(false);
+        }
+        let format = self.plan.image.format.as_ref();
+        let found = packed_at_source(Arc::clone(&files.image), probe, format).await;
+        let found = found.map_err(|error| CloudError::of_content("read the beginning of the image", error))?;
+        Ok(found.is_some())
     }
 
     async fn create(&self, attempt: u32, chosen: Option<&str>) -> Result<Done, Failed> {
@@ -163,6 +182,7 @@ impl Working<'_> {
             pinned: _,
             remembered,
             compression,
+            is_fetched: _,
         } = &self.plan.content;
         let probe = files.image.probe().await?;
         let pinned = sums::pinned(&self.plan.content, files, &probe).await?;

@@ -104,8 +104,14 @@ fn meant(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Where Azure gives out the credentials of machines: public by its number, and only reached from the machine itself.
+const AZURE: [u8; 4] = [168, 63, 129, 16];
+
 fn kind_of_v4(address: Ipv4Addr) -> Option<AddressKind> {
-    let [a, b, c, _] = address.octets();
+    let [a, b, c, d] = address.octets();
+    if [a, b, c, d] == AZURE {
+        return Some(AddressKind::LinkLocal);
+    }
     match (a, b, c) {
         (127, ..) => Some(AddressKind::Loopback),
         (169, 254, _) => Some(AddressKind::LinkLocal),
@@ -157,6 +163,9 @@ mod tests {
             ("169.254.169.254", LinkLocal),
             ("::ffff:169.254.169.254", LinkLocal),
             ("64:ff9b::a9fe:a9fe", LinkLocal),
+            ("168.63.129.16", LinkLocal),
+            ("64:ff9b::a83f:8110", LinkLocal),
+            ("100.100.100.200", Private),
             ("fe80::1", LinkLocal),
             ("10.0.0.1", Private),
             ("172.16.0.1", Private),

@@ -249,8 +249,16 @@ fn r29_the_cloud_fetches_what_it_can_and_what_can_be_verified() {
         attempt: 2,
     };
     is_done(&input.step(), &import);
-    let changes: [Change; 5] = [
+    let changes: [Change; 6] = [
         |input| input.wanted.digest = None,
+        |input| {
+            let value = Source {
+                packed: true,
+                ..Source::default()
+            };
+            let (at, fresh) = (before(1), true);
+            input.seen.source = Sight::Seen { value, at, fresh };
+        },
         |input| input.wanted.compressed = true,
         |input| input.wanted.fetchable = false,
         |input| input.seen.abilities = None,

@@ -1,7 +1,5 @@
 //! A content gives an image whole, or everything but its end.
 
-use std::time::Duration;
-
 use futures::{FutureExt, TryStreamExt};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 use tokio::{runtime::Builder, task};
@@ -289,7 +287,7 @@ async fn a_silent_source_is_not_the_clouds_turn() {
     assert_eq!(body.sums.turn(), Turn::Cloud);
     let mut stream = body.stream;
     let reading = async { while stream.next().await.is_some() {} };
-    let _ = tokio::time::timeout(Duration::from_secs(20), reading).await;
+    let _ = time::timeout(Duration::from_secs(20), reading).await;
     assert_eq!(body.sums.turn(), Turn::Source);
     // All but what is held back.
     assert!(body.sums.sent() >= MIB as u64, "{}", body.sums.sent());
@@ -411,6 +409,26 @@ fn the_same_bytes_are_known_again_by_digest_or_tag() {
     assert_eq!(origin(source().saying(|probe| probe.size = None), pinned), None);
 }
 
+#[tokio::test]
+async fn how_a_file_is_packed_is_seen_at_its_beginning() {
+    let packed = &include_bytes!("../compression/packed/disk.gz")[..];
+    for (bytes, format, kind) in [
+        (Bytes::from_static(packed), Some(Format::Qcow2), Some(Compression::Gzip)),
+        (disk(MIB), Some(Format::Raw), None),
+        (disk(MIB), None, None),
+    ] {
+        let lab = Lab::of(ScriptedSource::of(bytes));
+        let source = Arc::new(SharedSource(Arc::clone(&lab.source)));
+        let found = packed_at_source(source, &lab.source.said(), format.as_ref()).await;
+        assert_eq!(found.unwrap(), kind);
+        assert!(lab.source.given() <= 64 * 1024, "{}", lab.source.given());
+    }
+    let lab = Lab::of(ScriptedSource::of(disk(MIB)));
+    let source = Arc::new(SharedSource(Arc::clone(&lab.source)));
+    let refused = packed_at_source(source, &lab.source.said(), Some(&Format::Qcow2)).await;
+    assert_eq!(refused.unwrap_err().class, ErrorClass::SourceNotAnImage);
+}
+
 /// Takes every seal, and says whether others wait.
 struct Waiting(bool);
 
@@ -431,7 +449,7 @@ impl Report for Waiting {
 fn dripping(others_wait: bool) -> Sending {
     let first = stream::iter([Ok(disk(64 * 1024))]);
     let drips = stream::iter(0..100).then(|_| async {
-        tokio::time::sleep(Duration::from_secs(25)).await;
+        time::sleep(Duration::from_secs(25)).await;
         Ok::<_, ContentError>(disk(1))
     });
     Sending {
@@ -448,7 +466,7 @@ fn dripping(others_wait: bool) -> Sending {
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_drips_is_given_up_after_ten_minutes_where_others_wait() {
-    let begun = tokio::time::Instant::now();
+    let begun = time::Instant::now();
     let (stream, sums) = dripping(true).stream();
     let (_, error) = all(stream).await;
     let error = error.expect("it is too slow");
@@ -477,7 +495,7 @@ async fn a_cloud_that_drips_is_given_up_as_what_it_is() {
     let (mut stream, _) = sending.stream();
     let error = loop {
         match stream.next().await.expect("it does not come to an end") {
-            Ok(_) => tokio::time::sleep(Duration::from_secs(50)).await,
+            Ok(_) => time::sleep(Duration::from_secs(50)).await,
             Err(error) => break error,
         }
     };

@@ -1,13 +1,19 @@
 //! Who is served when.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use planning::image::{Deed, Done, OpState};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use planning::image::{Deed, Done, FailureClass, OpState};
+use provider_plugin::{ImageSource, Opened, Probe, SourceError};
 use tokio::time::{self, Instant};
 
-use super::super::{Bounds, Executor};
+use super::super::{Bounds, Executor, Order};
 use super::bench::{Bench, eventually, long};
-use crate::stand_ins::Act;
+use crate::source::Files;
+use crate::stand_ins::{Act, object};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -80,6 +86,61 @@ async fn namespaces_take_turns_at_a_cloud() {
     );
     assert!(!matches!(bench.state(&crowd[9]), OpState::Ended { .. }));
     bench.end(&crowd[9]).await.unwrap();
+}
+
+/// Gives 64 KiB at once, and then a byte each 25 seconds.
+#[derive(Debug)]
+struct Drips;
+
+#[async_trait]
+impl ImageSource for Drips {
+    fn place(&self) -> &'static str {
+        "https://images.example/drips"
+    }
+
+    async fn probe(&self) -> Result<Probe, SourceError> {
+        Ok(Probe {
+            size: Some(1 << 30),
+            ..Probe::default()
+        })
+    }
+
+    async fn open(&self, _: u64, _: &Probe) -> Result<Opened, SourceError> {
+        let first = stream::iter([Ok(Bytes::from(vec![0; 64 * 1024]))]);
+        let drips = stream::iter(0..1_000_000).then(|_| async {
+            time::sleep(SECOND * 25).await;
+            Ok::<_, SourceError>(Bytes::from_static(&[0]))
+        });
+        Ok(Opened::At(first.chain(drips).boxed()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_drips_keeps_its_place_until_somebody_else_wants_it() {
+    let bench = Bench::with(Bounds {
+        transfers: 1,
+        ..Bounds::default()
+    });
+    let drips = object("crowd", "drips");
+    let deed = Deed::Transfer {
+        id: "image-1".to_owned(),
+        attempt: 1,
+        staged: false,
+    };
+    bench.executor.begin(Order {
+        files: Some(Files {
+            image: Arc::new(Drips),
+            sums: None,
+            tag_is_digest: false,
+        }),
+        ..bench.order(&drips, "east", deed)
+    });
+    time::sleep(SECOND * 3600).await;
+    assert!(bench.is_running(&drips), "nobody else wants its place");
+    let other = bench.begin("lonely/one", "east", long());
+    assert_eq!(bench.end(&other).await, Ok(Done::ReadBack));
+    let failure = bench.end(&drips).await.unwrap_err();
+    assert_eq!(failure.class, FailureClass::SourceBroken, "{failure:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use planning::image::{Algorithm, Deed, DiscardReason, Done, FailureClass, ReadBack, Source};
-use provider_plugin::{Compression, ErrorClass, ImageSource, Pinned, Stage};
+use provider_plugin::{ErrorClass, ImageSource, Pinned, Stage};
 
 use super::*;
 use crate::source::SumsFile;
@@ -175,6 +175,7 @@ async fn a_probe_asks_the_source_its_sums_and_then_the_cloud() {
             algorithm: Algorithm::Sha256,
             hex: digest.hex().to_owned(),
         }),
+        packed: false,
         warnings: vec!["5 bytes are to come".to_owned()],
     };
     assert_eq!(worked.found.source, Some(source));
@@ -189,6 +190,35 @@ async fn a_probe_asks_the_source_its_sums_and_then_the_cloud() {
         Err(FailureClass::SourceGone)
     );
     assert_eq!(room.clay.calls().len(), 1, "no room is asked for for what is not there");
+}
+
+#[tokio::test]
+async fn a_packed_file_that_a_cloud_is_to_fetch_is_known_before_it_does() {
+    const PACKED: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\0";
+    let mut room = Room::new();
+    for (is_fetched, compression, bytes, packed) in [
+        (true, Compression::Auto, PACKED, true),
+        (true, Compression::Auto, IMAGE, false),
+        (true, Compression::None, PACKED, false),
+        (false, Compression::Auto, PACKED, false),
+    ] {
+        room.content = ContentSpec {
+            is_fetched,
+            compression,
+            ..ContentSpec::default()
+        };
+        let worked = room.work(Deed::Probe, Some(&Disk::of(bytes).files())).await;
+        assert_eq!(worked.found.source.map(|source| source.packed), Some(packed));
+    }
+    room.content = ContentSpec {
+        is_fetched: true,
+        ..ContentSpec::default()
+    };
+    let page = Disk::of(&b"<!doctype html>"[..]).files();
+    assert_eq!(
+        class(room.work(Deed::Probe, Some(&page)).await),
+        Err(FailureClass::SourceNotAnImage)
+    );
 }
 
 #[tokio::test]
