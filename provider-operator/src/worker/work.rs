@@ -5,13 +5,8 @@ use std::sync::Arc;
 use operator_kit::failure::chain;
 use planning::image::{Abilities, Algorithm, Deed, Done, FailureClass, Pinned, ReadBack, Source};
 use provider_plugin::{
-<<<<<<< HEAD
-    Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Observed, Record, RecordState, Report,
-    Sent,
-=======
-    CloudError, Compression, Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Probe, Report,
-    Sent, packed_at_source,
->>>>>>> bound9
+    CloudError, Compression, Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Observed, Probe,
+    Record, RecordState, Report, Sent, packed_at_source,
 };
 
 use super::{ContentSpec, Failed, Found, Whose, WorkPlan, Worked, read_back, sums};
