@@ -59,8 +59,8 @@ fn what_one_source_gave_is_not_taken_from_the_disk_for_another_one() {
         let store = before.0.store().await.unwrap();
         before.keep(&Needed::from([(FIRST.to_owned(), BTreeSet::from([first]))]));
         eventually_has(store, 1).await;
-        let vouched = store.vouch(&FIRST.parse().unwrap(), first, origin, Arc::default());
-        vouched.await.unwrap();
+        let tag = FIRST.parse().unwrap();
+        store.vouch(&tag, first, origin, Arc::default()).await.unwrap();
         assert!(matches!(ask(&supply(&cache)).await, Opened::Ready(_)));
     });
 }
