@@ -46,6 +46,10 @@ const STORES: [&str; 2] = [DEFAULT_STORE, "store-b"];
 
 /// How a fake is to be.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "switches of a service, each of which goes with each other"
+)]
 pub struct FakeOptions {
     /// Whether the services are below `/identity` and `/image`. Links between pages leave that out, as Glance does.
     pub prefix: bool,

@@ -32,6 +32,10 @@ const PAGE: &str = "<!DOCTYPE html><html><head><title>404</title></head><body><h
 
 /// A file, and how it is given.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "habits of a server, each of which goes with each other"
+)]
 pub struct Article {
     bytes: Bytes,
     kind: &'static str,

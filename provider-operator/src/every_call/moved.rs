@@ -120,7 +120,7 @@ fn who_is_left_behind_leaves_alone_what_went_to_another_installation_and_that_on
     let anew = begin(None);
     anew.apply(&bystander());
     operated(&paused(), &anew, store.path(), &[THERE, SWEEPS], async || {
-        sleep(HOURS).await
+        sleep(HOURS).await;
     });
     assert!(files(store.path()).is_empty(), "{:?}", files(store.path()));
 }

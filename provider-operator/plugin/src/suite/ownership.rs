@@ -112,9 +112,9 @@ pub async fn held_by_another<H: Harness>(harness: &H) -> Result<Held, Broken> {
     let published = lab.record(&id).await?;
     ensure!(published.holder == holder, "who holds it was forgotten: {published:?}");
     for asking in [&owner, &holder] {
-        let owned = lab.store.owned(asking).await?;
-        let is_told = matches!(owned.as_slice(), [one] if one.id == id && one.owner == owner && one.holder == holder);
-        ensure!(is_told, "{asking} is told {owned:?}");
+        let listed = lab.store.owned(asking).await?;
+        let is_told = matches!(listed.as_slice(), [one] if one.id == id && one.owner == owner && one.holder == holder);
+        ensure!(is_told, "{asking} is told {listed:?}");
     }
     let strange = lab.store.owned(&third).await?;
     ensure!(strange.is_empty(), "a stranger is told {strange:?}");

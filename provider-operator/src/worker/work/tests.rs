@@ -203,8 +203,8 @@ async fn a_packed_file_that_a_cloud_is_to_fetch_is_known_before_it_does() {
         (false, Compression::Auto, PACKED, false),
     ] {
         room.content = ContentSpec {
-            is_fetched,
             compression,
+            is_fetched,
             ..ContentSpec::default()
         };
         let worked = room.work(Deed::Probe, Some(&Disk::of(bytes).files())).await;
