@@ -78,7 +78,8 @@ pub fn listed(owned: &[OwnedImage], live: &BTreeSet<String>, wall: Timestamp, wi
 /// What is to be done about the images that a cloud has of ours.
 ///
 /// `live`: the objects that exist, as `namespace/name`, whatever cloud they name; `None` while not all of them are known, when nothing is an orphan and
-/// nothing counts as seen. What is held elsewhere is no orphan, whatever is live. `wall` and `steady` are the same moment on two clocks. Verified images go only where `with_verified` says so.
+/// nothing counts as seen. What is held elsewhere is no orphan, whatever is live. `wall` and `steady` are the same moment on two clocks. Verified images go
+/// only where `with_verified` says so.
 pub fn sweep(
     owned: &[OwnedImage],
     live: Option<&BTreeSet<String>>,
