@@ -15,7 +15,11 @@ use std::{
 
 use anyhow::Context;
 
-use self::{lanes::News, programs::Program, report::Report};
+use self::{
+    lanes::{Ended, News},
+    programs::Program,
+    report::Report,
+};
 use crate::{
     lab::{self, BINARIES, ORACLE},
     screen::{self, Progress},
@@ -131,7 +135,28 @@ fn empty_folder_for_calls(workspace: &Workspace, arguments: &Arguments) -> anyho
     Ok(Some(folder))
 }
 
-/// Runs the test programs, then the examples in the documentation.
+/// Runs programs to their ends, while somebody watches.
+fn run_programs(
+    programs: Vec<Program>,
+    words: &[String],
+    calls: Option<&Path>,
+    begin: Instant,
+    progress: &mut Progress,
+    mut add: impl FnMut(&Ended) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    lanes::run(programs, words, calls, |news| {
+        match news {
+            News::Ended(ended) => {
+                progress.clear();
+                add(&ended)?;
+            }
+            News::Running(sight) => progress.tick(begin.elapsed(), &Newest::of(sight)),
+        }
+        Ok(())
+    })
+}
+
+/// Runs the test programs, those that failed once more alone, then the examples in the documentation.
 fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> anyhow::Result<()> {
     let begin = Instant::now();
     let programs = programs::build(workspace, arguments)?;
@@ -142,17 +167,17 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     progress.appear();
     let calls = empty_folder_for_calls(workspace, arguments)?;
     let (last, others): (Vec<_>, Vec<_>) = programs.into_iter().partition(Program::is_last);
+    let (words, calls) = (arguments.words(), calls.as_deref());
     for programs in [others, last] {
-        lanes::run(programs, &arguments.words(), calls.as_deref(), |news| {
-            match news {
-                News::Ended(ended) => {
-                    progress.clear();
-                    report.add(workspace, &ended)?;
-                }
-                News::Running(sight) => progress.tick(begin.elapsed(), &Newest::of(sight)),
-            }
-            Ok(())
-        })?;
+        let add = |ended: &Ended| report.add(workspace, ended);
+        run_programs(programs, &words, calls, begin, &mut progress, add)?;
+    }
+    // Whoever runs a few tests looks at what fails; in a run of everything one of thousands may have had no processor when its time came.
+    let again = arguments.is_everything().then(|| report.to_look_at_again());
+    for failed in again.into_iter().flatten() {
+        let words: Vec<String> = [vec!["--exact".to_owned()], failed.tests].concat();
+        let add = |ended: &Ended| report.add_second_look(ended);
+        run_programs(vec![failed.program], &words, calls, begin, &mut progress, add)?;
     }
     progress.finish(begin.elapsed(), report.verdict());
     if has_examples {
@@ -164,8 +189,12 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     }
     let results = report.results();
     results.show_failures(&log);
-    let outcome = if report.is_good { Outcome::Good } else { Outcome::Bad };
+    let outcome = if report.is_good() { Outcome::Good } else { Outcome::Bad };
     summary.add("test", begin.elapsed(), outcome, results.counts());
+    for test in results.unsteady() {
+        let text = format!("{test} failed beside others and passed alone");
+        summary.add("unsteady", Duration::ZERO, Outcome::Notice, text);
+    }
     for reduction in results.reductions() {
         summary.add("reduced", Duration::ZERO, Outcome::Notice, reduction);
     }

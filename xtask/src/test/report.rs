@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 
-use super::{lanes::Ended, results::Results};
+use super::{lanes::Ended, programs::Program, results::Results};
 use crate::{
     step::{Finished, create_log, read_log},
     workspace::Workspace,
@@ -16,10 +16,26 @@ use crate::{
 
 pub(super) struct Report {
     pub(super) log: PathBuf,
-    pub(super) is_good: bool,
+    /// Whether what is no test program, the examples in the documentation, passed.
+    are_examples_good: bool,
+    failed: Vec<Failed>,
     file: File,
     text: String,
 }
+
+/// A test program that did not pass.
+#[derive(Clone)]
+pub(super) struct Failed {
+    pub(super) program: Program,
+    /// Of its tests; empty where it did not say which.
+    pub(super) tests: Vec<String>,
+    /// As they are told at the end.
+    told: Vec<String>,
+    passed_alone: bool,
+}
+
+/// So many tests can fail by an accident of the machine; more have a reason.
+const ACCIDENTS: usize = 5;
 
 impl Report {
     pub(super) fn begin(workspace: &Workspace) -> anyhow::Result<Self> {
@@ -27,7 +43,8 @@ impl Report {
         Ok(Self {
             file: create_log(&log)?,
             log,
-            is_good: true,
+            are_examples_good: true,
+            failed: Vec::new(),
             text: String::new(),
         })
     }
@@ -37,7 +54,13 @@ impl Report {
         let printed = String::from_utf8_lossy(&ended.output);
         let mut text = ended.program.announcement(workspace) + &printed;
         if !ended.status.success() {
-            self.is_good = false;
+            let results = Results::read(&text);
+            self.failed.push(Failed {
+                program: ended.program.clone(),
+                tests: results.failures_of_one_program().unwrap_or_default(),
+                told: results.failed_tests().to_vec(),
+                passed_alone: false,
+            });
             let (status, selection) = (ended.status, ended.program.name());
             text = format!("{text}error: test failed ({status}), to rerun pass `-p {selection}`\n\n");
         }
@@ -46,23 +69,62 @@ impl Report {
         self.keep(&text)
     }
 
+    /// What is worth a second look: all that failed, where it is little and each test has a name.
+    pub(super) fn to_look_at_again(&self) -> Vec<Failed> {
+        let are_named = self.failed.iter().all(|failed| !failed.tests.is_empty());
+        let count: usize = self.failed.iter().map(|failed| failed.tests.len()).sum();
+        if are_named && count <= ACCIDENTS {
+            self.failed.clone()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// What came of the second look at the failed tests of one program.
+    pub(super) fn add_second_look(&mut self, ended: &Ended) -> anyhow::Result<()> {
+        let text = format!(
+            "     Again, alone: {}\n{}",
+            ended.program.name(),
+            String::from_utf8_lossy(&ended.output)
+        );
+        let again = Results::read(&text);
+        let _ = io::stdout().lock().write_all(text.as_bytes());
+        for failed in self.failed.iter_mut().filter(|failed| failed.program == ended.program) {
+            failed.passed_alone = ended.status.success() && again.passed() == failed.tests.len() as u64;
+        }
+        self.write(&text)
+    }
+
     /// What a step has shown already.
     pub(super) fn add_step(&mut self, step: &Finished) -> anyhow::Result<()> {
-        self.is_good &= step.status.success();
+        self.are_examples_good &= step.status.success();
         let text = read_log(&step.log)?;
         self.keep(&text)
     }
 
     pub(super) fn verdict(&self) -> &'static str {
-        if self.is_good { "done" } else { "FAILED" }
+        if self.is_good() { "done" } else { "FAILED" }
+    }
+
+    pub(super) fn is_good(&self) -> bool {
+        self.are_examples_good && self.failed.iter().all(|failed| failed.passed_alone)
     }
 
     pub(super) fn results(&self) -> Results {
-        Results::read(&self.text)
+        let mut results = Results::read(&self.text);
+        for failed in self.failed.iter().filter(|failed| failed.passed_alone) {
+            results.forgive(&format!("-p {}", failed.program.name()), failed.told.clone());
+        }
+        results
     }
 
     fn keep(&mut self, text: &str) -> anyhow::Result<()> {
         self.text += text;
+        self.write(text)
+    }
+
+    /// Into the log, and not among what is counted.
+    fn write(&mut self, text: &str) -> anyhow::Result<()> {
         let written = self.file.write_all(text.as_bytes());
         written.with_context(|| format!("failed to write {}", self.log.display()))
     }
