@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use crds::providers::image_status::NodeImageStatus;
 use e2e::{
     eventually,
     journey::SOON,
@@ -48,6 +49,16 @@ async fn taken(stage: &Stage<'_>, name: &str) -> Result<()> {
     .await
 }
 
+/// Waits until the image is there, for as long as it takes to give up on the cloud before.
+async fn ready(stage: &Stage<'_>, name: &str) -> Result<NodeImageStatus> {
+    eventually(PATIENCE, format!("{name} to be ready"), async || {
+        let status = stage.status(name).await?;
+        ensure!(status.ready, "{status:?}");
+        Ok::<_, anyhow::Error>(status)
+    })
+    .await
+}
+
 /// The cloud has fallen, which is told, and stands again.
 async fn rise(stage: &Stage<'_>, real: &mut Real, name: &str) -> Result<()> {
     stage.look_again(name, "it fell").await?;
@@ -89,13 +100,9 @@ pub(super) fn images_that_the_cloud_was_taking_when_it_was_killed_are_there_in_t
         stage.source.let_go();
 
         for name in ["imported", "sent", "fetched", "staged"] {
-            let id = eventually(PATIENCE, format!("{name} to be ready"), async || {
-                let status = stage.status(name).await?;
-                ensure!(status.ready, "{status:?}");
-                status.image.map(|image| image.id).context("an id")
-            });
-            ids.push(id.await?);
-            let failure = stage.status(name).await?.last_failure;
+            let status = ready(stage, name).await?;
+            ids.push(status.image.context("an image")?.id);
+            let failure = status.last_failure;
             // It took them on, and never said that nothing comes of them.
             let is_told = failure
                 .as_ref()
@@ -127,12 +134,7 @@ pub(super) fn a_cloud_that_takes_no_more_of_an_image_is_told_of_and_not_waited_f
         .await?;
         ensure!(!told.0 && told.1.contains("took nothing"), "{told:?}");
         stage.proxy.relent();
-        let id = eventually(PATIENCE, "the image to be ready", async || {
-            let status = stage.status("ubuntu").await?;
-            ensure!(status.ready, "{status:?}");
-            status.image.map(|image| image.id).context("an id")
-        })
-        .await?;
+        let id = ready(stage, "ubuntu").await?.image.context("an image")?.id;
         let image = stage.cloud.image(&id).await?;
         ensure!(image["os_hash_value"] == sha512(&disk).as_str(), "{image}");
         Ok(vec![id])
@@ -161,7 +163,7 @@ pub(super) fn what_lies_on_a_stage_and_nobody_takes_off_is_given_up_and_the_imag
         stage.operate().await?;
         let mut ids = Vec::new();
         for (name, ..) in &cases {
-            let status = stage.ready(name).await?;
+            let status = ready(stage, name).await?;
             let failure = status.last_failure.with_context(|| format!("{name} tells nothing"))?;
             let is_told = failure.reason == "ImportFailed" && failure.message.contains("in time");
             ensure!(is_told && failure.attempt == Some(1), "{name}: {failure:?}");
