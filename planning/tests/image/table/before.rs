@@ -333,6 +333,13 @@ fn r14_what_was_cleared_away_of_a_halted_object_and_is_still_shown_is_again_in_i
 }
 
 #[test]
+fn r14_nothing_of_a_halted_object_stays_because_the_cloud_still_deletes_something_else() {
+    let first_goes = |second| halted_with(&[record(1, RecordState::Going), record(2, second)]).step();
+    is_done(&first_goes(RecordState::Spoilt), &discards_the_second());
+    assert_eq!(looks_again(&first_goes(RecordState::Going)), None);
+}
+
+#[test]
 fn r14_a_halt_ends_with_an_edit_another_secret_or_a_request() {
     type Change = fn(&mut Input);
     let changes: [Change; 3] = [
