@@ -5,7 +5,7 @@ use std::time::Duration;
 use crds::labels::ADOPT_IMAGE;
 
 use super::case::{Case, hold, in_process, until_seen, until_shown};
-use super::decide::{LOOK_READY, look_ready};
+use super::decide::look_ready;
 use super::kept::CloudImage;
 use super::op::Deed;
 use super::records;
@@ -43,7 +43,7 @@ fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
             let pause = if one.digest.is_some() {
                 LOOK_FOR_OTHERS
             } else {
-                LOOK_READY
+                look_ready(&wanted.key)
             };
             hold(HaltReason::SourceMismatch, &message, Some(at + pause))
         }),
@@ -67,7 +67,7 @@ fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
                 wanted.name,
                 ids(several),
             );
-            hold(HaltReason::Ambiguous, &message, Some(at + LOOK_READY))
+            hold(HaltReason::Ambiguous, &message, Some(at + look_ready(&wanted.key)))
         }),
     }
 }
@@ -189,7 +189,8 @@ pub(super) fn name_taken(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option
         case.wanted.name,
         ids(&takers),
     );
-    Some(hold(HaltReason::NameTaken, &message, Some(at + LOOK_READY)))
+    let look = at + look_ready(&case.wanted.key);
+    Some(hold(HaltReason::NameTaken, &message, Some(look)))
 }
 
 fn ids(others: &[&ForeignSeen]) -> String {

@@ -16,7 +16,7 @@ use super::wait::{Awaited, Since, Until, Wait, WaitReason};
 use super::wanted::{Now, Wanted};
 use super::wording::{BUILDING, SECRET_MISSING, SENDING, in_line};
 
-/// How long an image that is as wanted is left alone at least: see [`look_ready`].
+/// How long the cloud is left alone at least where nothing has to be done there, or people must do it: see [`look_ready`].
 pub const LOOK_READY: Duration = Duration::from_mins(10);
 /// How much longer at most, so that not all are looked at at once.
 const LOOK_SPREAD: Duration = Duration::from_mins(2);
@@ -35,7 +35,7 @@ const JOB_BEGINS: Duration = Duration::from_mins(15);
 /// How often one looks whether a Job that was told to end is gone: it is when its program and its node say so.
 const JOB_ENDS: Duration = Duration::from_secs(5);
 
-/// How long an image that is as wanted is left alone: ten minutes, and by its key up to two more.
+/// How long an image is left alone that is as wanted, or that others' images stand in the way of: ten minutes, and by its key up to two more.
 pub fn look_ready(key: &str) -> Duration {
     LOOK_READY + spread(key, 0, LOOK_SPREAD)
 }
@@ -202,7 +202,8 @@ fn halted(case: &Case<'_>) -> Option<Step> {
     }
     match case.cloud() {
         Ok((cloud, _)) if records::has_best(case, cloud) => None,
-        Ok((cloud, _)) => Some(records::tidy(case, cloud).unwrap_or_else(|| stands(None))),
+        // What could not be cleared away, or is still shown, is cleared away in its time: nobody tells of that.
+        Ok((cloud, _)) => Some(records::tidy(case, cloud).unwrap_or_else(|| stands(case.tidied_again()))),
         Err(Step::Await(wait)) => Some(stands(wait.look)),
         Err(look) => Some(look),
     }

@@ -53,7 +53,9 @@ pub(super) fn tidy(case: &Case<'_>, cloud: &Cloud) -> Option<Step> {
             .then(|| next(case, record.attempt, AttemptReason::Spoilt))
     };
     let lower = || {
-        let record = lowest(case, &mine).filter(|record| record.state != RecordState::Going)?;
+        // Nothing is made after it, so that none has to wait until another is gone.
+        let is_left = |record: &&&RecordSeen| record.attempt < case.kept.attempt && record.state != RecordState::Going;
+        let record = mine.iter().find(is_left)?;
         let rests = case.tidied_again().is_some();
         (!rests).then(|| discard(record, DiscardReason::LowerAttempt))
     };

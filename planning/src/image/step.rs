@@ -126,7 +126,8 @@ pub struct Halt {
     pub reason: HaltReason,
     /// In words, with what to do.
     pub message: String,
-    /// The steady time of the next look, when it is the cloud that stands in the way; `None` when only somebody's change helps.
+    /// The steady time of the next look, when it is the cloud that stands in the way, or something there is still to be cleared away; `None` when only
+    /// somebody's change helps.
     pub look: Option<Duration>,
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use planning::image::{
     Algorithm, AttemptReason, Deed, FailureClass, ForeignSeen, HaltReason, ImagePolicy, Intent, Kept, Pinned, Sight,
-    Step, Unshown, WaitReason,
+    Step, Unshown, WaitReason, look_ready,
 };
 
 use super::{Input, NOW, OTHER, before, failure, foreign, holds_for, input, is_done, waits_for, writes_attempt};
@@ -274,6 +274,29 @@ fn r41_nothing_is_put_beside_an_image_of_the_name() {
     };
     for other in [elsewhere, unfinished] {
         assert!(matches!(Input::among(&[other]).step(), Step::Do { .. }));
+    }
+}
+
+#[test]
+fn r41_whom_images_of_others_hold_up_at_once_does_not_look_again_at_once() {
+    let differs = adopting(&[foreign("one")]).changed(|input| input.wanted.digest = sha512("ff"));
+    for (held, reason) in [
+        (Input::among(&[foreign("theirs")]), HaltReason::NameTaken),
+        (adopting(&[foreign("one"), foreign("two")]), HaltReason::Ambiguous),
+        (differs, HaltReason::SourceMismatch),
+    ] {
+        for image in 0..100 {
+            let key = format!("image {image}");
+            let held = held.clone().changed(|input| {
+                input.wanted.key.clone_from(&key);
+                input.kept.key = Some(key.clone());
+            });
+            let step = held.step();
+            holds_for(&step, reason);
+            // The same time as that of images that are ready, of which the test of rule 24 says that it is spread.
+            let look = Some(before(1) + look_ready(&key));
+            assert!(matches!(&step, Step::Hold(halt) if halt.look == look), "{step:?}");
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Rules 1 to 19: the object, what is under way, and what holds everything up.
 
-use planning::image::{AttemptReason, Awaited, DeedName, DiscardReason, RecordState};
+use std::time::Duration;
+
+use planning::image::{AttemptReason, Awaited, DeedName, DiscardReason, RecordSeen, RecordState};
 use planning::image::{
     Deed, FailureClass, Form, HaltReason, Halted, Intent, JobsSight, Op, OpState, SENDING_RESTS, Settlement, Sight,
-    Step, StopReason, Until, WaitReason,
+    Step, StopReason, Unshown, Until, WaitReason,
 };
 
 use super::{
@@ -182,7 +184,7 @@ fn job(deed: Deed, seconds: u64, moved: Option<u64>) -> Option<Op> {
 fn r10_a_build_is_stopped_by_its_own_deadline_and_the_time_that_a_node_may_take() {
     let after = |minutes: u64| {
         input().changed(|input| {
-            input.wanted.build = Some(std::time::Duration::from_mins(30));
+            input.wanted.build = Some(Duration::from_mins(30));
             input.op = job(build(), minutes * 60, None);
         })
     };
@@ -194,7 +196,7 @@ fn r10_a_build_is_stopped_by_its_own_deadline_and_the_time_that_a_node_may_take(
 fn r10_what_was_built_has_to_move_like_everything_that_is_sent() {
     let moved = |seconds| {
         input().changed(|input| {
-            input.wanted.build = Some(std::time::Duration::from_mins(30));
+            input.wanted.build = Some(Duration::from_mins(30));
             input.op = job(build(), 9000, Some(seconds));
         })
     };
@@ -276,6 +278,67 @@ fn r14_who_is_halted_clears_away_first() {
     is_done(&lower.step(), &deed);
 }
 
+/// Halted after the second attempt, with what is left in the cloud.
+fn halted_with(remains: &[RecordSeen]) -> Input {
+    Input::with(remains).changed(|input| {
+        input.kept.halted = halted();
+        input.kept.attempt = 3;
+    })
+}
+
+fn discards_the_second() -> Deed {
+    Deed::Discard {
+        id: "wanted-2".to_owned(),
+        attempt: 2,
+        why: DiscardReason::LowerAttempt,
+    }
+}
+
+/// When it is looked again at what is halted.
+#[track_caller]
+fn looks_again(step: &Step) -> Option<Duration> {
+    match step {
+        Step::Hold(halt) if halt.reason == HaltReason::Refused => halt.look,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn r14_what_could_not_be_cleared_away_of_a_halted_object_is_in_its_time() {
+    let failed = |seconds| {
+        halted_with(&[record(2, RecordState::Spoilt)])
+            .changed(|input| input.kept.retry = retry(DeedName::Discard, FailureClass::InUse, seconds))
+    };
+    assert_eq!(looks_again(&failed(30).step()), Some(NOW + Duration::from_secs(30)));
+    is_done(&failed(0).step(), &discards_the_second());
+}
+
+#[test]
+fn r14_what_was_cleared_away_of_a_halted_object_and_is_still_shown_is_again_in_its_time() {
+    let cleared = |seconds| {
+        halted_with(&[record(2, RecordState::Spoilt)]).changed(|input| {
+            input.seen.unshown = Some(Unshown {
+                deed: discards_the_second(),
+                times: 1,
+                at: before(seconds),
+            });
+        })
+    };
+    let look = looks_again(&cleared(0).step());
+    assert!(
+        look.is_some_and(|look| look > NOW && look <= NOW + Duration::from_secs(2)),
+        "{look:?}"
+    );
+    is_done(&cleared(3).step(), &discards_the_second());
+}
+
+#[test]
+fn r14_nothing_of_a_halted_object_stays_because_the_cloud_still_deletes_something_else() {
+    let first_goes = |second| halted_with(&[record(1, RecordState::Going), record(2, second)]).step();
+    is_done(&first_goes(RecordState::Spoilt), &discards_the_second());
+    assert_eq!(looks_again(&first_goes(RecordState::Going)), None);
+}
+
 #[test]
 fn r14_a_halt_ends_with_an_edit_another_secret_or_a_request() {
     type Change = fn(&mut Input);
@@ -353,7 +416,7 @@ fn r18_a_cloud_that_does_not_answer_is_left_alone_for_a_while() {
         (FailureClass::Credentials, WaitReason::Credentials),
         (FailureClass::Throttled, WaitReason::Throttled),
     ] {
-        let next = NOW + std::time::Duration::from_secs(5);
+        let next = NOW + Duration::from_secs(5);
         let input = input().changed(|input| input.seen.cloud = failed(class, next));
         assert_eq!(waits_for(&input.step(), reason).look, Some(next));
     }
