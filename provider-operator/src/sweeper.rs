@@ -92,7 +92,7 @@ impl Sweeper {
                         error = failure.message,
                         "a cloud could not be searched for orphans"
                     );
-                    memory.add(scope.provider, &scope.cloud, before);
+                    memory.unanswered(scope.provider, &scope.cloud, before);
                     continue;
                 }
             };
@@ -103,7 +103,7 @@ impl Sweeper {
             for deed in swept.deeds {
                 self.settle(served, &scope, &sight, deed, &mut found).await;
             }
-            memory.add(scope.provider, &scope.cloud, swept.sightings);
+            memory.answered(scope.provider, &scope.cloud, owned, swept.sightings);
         }
         for (cloud, verified) in found.left() {
             counted.found(served.kind.provider(), cloud, verified);
