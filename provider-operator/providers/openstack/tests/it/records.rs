@@ -178,6 +178,11 @@ fn what_another_installation_holds_is_told_to_its_owner_and_to_that_one() {
     let there = OwnerId::parse("there").unwrap();
     assert_eq!(read(json!({})).unwrap().holder, subject.owner);
     assert_eq!(read(json!({ "cs_holder": "there" })).unwrap().holder, there);
+    let unreadable = read(json!({ "cs_holder": "no holder!" })).unwrap();
+    assert_ne!(
+        unreadable.holder, subject.owner,
+        "it is seen, and somebody else holds it"
+    );
     let held = found(json!({ "cs_holder": "there" }));
     for asking in [&subject.owner, &there] {
         let told = owned(&held, asking).unwrap();
