@@ -31,7 +31,8 @@ pub const DIGEST: &str = "clusterstack.x-k8s.io/digest";
 /// Annotation on a provider's release object: digest of all that was applied to it, so that what is no longer wanted is found and taken away.
 pub const APPLIED_DIGEST: &str = "clusterstack.x-k8s.io/applied-digest";
 /// Annotation on an object of an image: which installation the image in the cloud belongs to. Written before anything is made there; it moves along with
-/// the object to another management cluster, so that the image is still known as ours. Whoever edits it later changes nothing: `status.owner` counts then.
+/// the object to another management cluster, so that the image is still known as ours. Whoever edits it after the first attempt has begun changes nothing:
+/// `status.owner` counts then. Before, it says under which owner the image will be made.
 pub const IMAGE_OWNER: &str = "clusterstack.x-k8s.io/image-owner";
 /// Annotation on an object of an image, by which a user has it use the image of the cloud with this id.
 pub const ADOPT_IMAGE: &str = "clusterstack.x-k8s.io/adopt-image";
