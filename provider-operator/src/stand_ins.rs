@@ -67,6 +67,7 @@ pub(crate) fn plan(object: &ObjectId, deed: Deed) -> WorkPlan {
         object: object.clone(),
         deed,
         holder: image.subject.owner.clone(),
+        goes: false,
         image,
         content: ContentSpec::default(),
     }
@@ -102,6 +103,8 @@ pub(crate) enum Act {
 pub(crate) struct Clay {
     acts: Mutex<HashMap<String, Act>>,
     calls: Mutex<Vec<String>>,
+    /// What each of them has.
+    records: Mutex<Vec<provider_plugin::Record>>,
     /// Calls under way, and the most that ever were, by cloud; all clouds together have no name.
     running: Mutex<HashMap<String, (usize, usize)>>,
 }
@@ -110,6 +113,11 @@ impl Clay {
     /// From now on a cloud takes calls so.
     pub(crate) fn act(&self, cloud: &str, act: Act) {
         self.acts.lock().unwrap().insert(cloud.to_owned(), act);
+    }
+
+    /// From now on all clouds have this one, whatever is done to it.
+    pub(crate) fn has(&self, record: provider_plugin::Record) {
+        self.records.lock().unwrap().push(record);
     }
 
     /// What was asked, as `<cloud> <call> <object>`.
@@ -225,6 +233,10 @@ impl ClayStore {
     }
 }
 
+fn held_by(holder: Option<&OwnerId>) -> String {
+    holder.map_or_else(String::new, |holder| format!(" if held by {holder}"))
+}
+
 #[async_trait]
 impl ImageStore for ClayStore {
     fn capabilities(&self) -> Capabilities {
@@ -237,7 +249,10 @@ impl ImageStore for ClayStore {
 
     async fn observe(&self, subject: &Subject, _: &ImageSpec) -> Result<Observed, CloudError> {
         self.called("observe", &subject.object).await?;
-        Ok(Observed::default())
+        Ok(Observed {
+            records: self.clay.records.lock().unwrap().clone(),
+            others: Vec::new(),
+        })
     }
 
     async fn preflight(&self, image: &ImageSpec, bytes: Option<u64>) -> Result<Preflight, CloudError> {
@@ -310,12 +325,15 @@ impl ImageStore for ClayStore {
     }
 
     async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError> {
-        self.called("discard", &format!("{id} of {}", marked.owner)).await?;
+        let held = held_by(marked.holder.as_ref());
+        self.called("discard", &format!("{id} of {}{held}", marked.owner))
+            .await?;
         Ok(Discarded::Going)
     }
 
-    async fn relinquish(&self, id: &ImageId, owner: &OwnerId) -> Result<(), CloudError> {
-        self.called("relinquish", &format!("{id} of {owner}")).await
+    async fn relinquish(&self, id: &ImageId, owner: &OwnerId, holder: Option<&OwnerId>) -> Result<(), CloudError> {
+        let held = held_by(holder);
+        self.called("relinquish", &format!("{id} of {owner}{held}")).await
     }
 
     async fn owned(&self, _: &OwnerId) -> Result<Vec<Owned>, CloudError> {

@@ -368,10 +368,11 @@ pub const IMAGE_HAPPENINGS: &[Entry<Happening>] = &[
     },
     Entry {
         word: Happening::ImageLeftBehind,
-        means: "On an image object that goes. The cloud could not be reached for too long, so the object went without its images; the message has \
-                their ids.",
+        means: "On an image object that goes. The cloud could not be reached for too long, or another installation works on the images, because the \
+                object exists there as well; so the object went without its images. The message has their ids.",
         reader: "Delete them in the cloud, unless an object is for them again.",
-        operator: "Reports them as orphans when it reaches the cloud with the same credentials again.",
+        operator: "Reports them as orphans when it reaches the cloud with the same credentials again, but for those that another installation \
+                   works on.",
     },
     Entry {
         word: Happening::OrphanFound,

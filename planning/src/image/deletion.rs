@@ -118,13 +118,22 @@ fn given_up_or(is_late: bool, case: &Case<'_>, step: Step) -> Step {
     Step::Finish { left_behind }
 }
 
+/// Another installation works on it, whose object it is as well: that one decides about it. What the cloud deletes is nobody's any more.
+pub(super) fn is_held_elsewhere(record: &RecordSeen) -> bool {
+    record.held_elsewhere && record.state != RecordState::Going
+}
+
 fn cleared(case: &Case<'_>, cloud: &Cloud, at: Duration, deadline: Timestamp, is_late: bool) -> Step {
-    let mut left: Vec<&RecordSeen> = cloud.records.iter().filter(|record| !lingers(case, record)).collect();
+    let records = cloud.records.iter();
+    let (elsewhere, mut left): (Vec<_>, Vec<_>) = records
+        .filter(|record| !lingers(case, record))
+        .partition(|record| is_held_elsewhere(record));
     left.sort_by_key(|record| (record.state == RecordState::Going, record.attempt));
+    let finish = || Step::Finish {
+        left_behind: left.iter().chain(&elsewhere).map(|record| record.id.clone()).collect(),
+    };
     let Some(record) = left.first() else {
-        return Step::Finish {
-            left_behind: Vec::new(),
-        };
+        return finish();
     };
     if record.state == RecordState::Going {
         return until_gone(record, at);
@@ -132,9 +141,7 @@ fn cleared(case: &Case<'_>, cloud: &Cloud, at: Duration, deadline: Timestamp, is
     if let Some(retry) = case.tidying_rests() {
         let may_go = retry.class != FailureClass::InUse || case.wanted.force_finalize;
         return match case.until_retry(retry) {
-            _ if may_go && is_late => Step::Finish {
-                left_behind: left.iter().map(|record| record.id.clone()).collect(),
-            },
+            _ if may_go && is_late => finish(),
             Step::Await(wait) if may_go => Step::Await(Wait {
                 until: Until::At(Since::Wall(deadline)),
                 look: wait.look.map(|look| look.min(case.steady_of(deadline))),
@@ -146,9 +153,7 @@ fn cleared(case: &Case<'_>, cloud: &Cloud, at: Duration, deadline: Timestamp, is
     if let Some((unshown, again)) = case.tidying_unshown() {
         return match until_shown(unshown, again) {
             // What was done for the first time is seen in a moment.
-            _ if is_late && unshown.times > RACES => Step::Finish {
-                left_behind: left.iter().map(|record| record.id.clone()).collect(),
-            },
+            _ if is_late && unshown.times > RACES => finish(),
             Step::Await(wait) if !is_late => Step::Await(Wait {
                 until: Until::At(Since::Wall(deadline)),
                 look: wait.look.map(|look| look.min(case.steady_of(deadline))),

@@ -103,6 +103,9 @@ pub struct RecordSeen {
     pub moved: Duration,
     /// What reading it from the cloud gave; `None` when that was not tried.
     pub read_back: Option<ReadBack>,
+    /// Whether another installation works on it, after the look: an object that is being deleted takes nothing over.
+    #[serde(default)]
+    pub held_elsewhere: bool,
 }
 
 /// How far an image of ours is.

@@ -170,6 +170,7 @@ pub(crate) fn record(attempt: u32, state: RecordState) -> RecordSeen {
         first_seen: before(10),
         moved: before(10),
         read_back: None,
+        held_elsewhere: false,
     }
 }
 

@@ -853,6 +853,26 @@ fn what_happened_is_told_once() {
 }
 
 #[test]
+fn what_is_left_to_another_installation_is_told_apart_from_what_the_cloud_did_not_delete() {
+    let held = RecordSeen {
+        held_elsewhere: true,
+        ..verified(2)
+    };
+    let refused = Input::with(&[held, record(3, RecordState::Whole)]).changed(|input| {
+        input.wanted.deleting = Some(crate::table::earlier(7200));
+        input.kept.retry = retry(DeedName::Discard, FailureClass::Permission, 600);
+    });
+    let notes = told_after(&refused, &NodeImageStatus::default()).notes;
+    let words = notes.into_iter().map(|note| (note.warning, note.reason, note.message));
+    let expected = [
+        "the object goes without its image, because the cloud did not delete it in time; left there: wanted-3",
+        "the object goes without an image that another installation works on, which is that one's to delete; left there: wanted-2",
+    ]
+    .map(|message| (true, Happening::ImageLeftBehind, message.to_owned()));
+    assert_eq!(words.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn a_paused_image_keeps_what_was_said_of_it() {
     let (input, before_it) = ready();
     let paused = input.changed(|input| input.wanted.paused = true);

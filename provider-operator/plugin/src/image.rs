@@ -175,8 +175,8 @@ pub struct Marked {
     pub object: String,
     /// The number it was made with.
     pub attempt: Attempt,
-    /// Who must hold it, where that matters: whoever decides about an image that no object of his is for leaves alone what another installation has
-    /// taken over. `None` for whoever has the object.
+    /// Who must hold it, where that matters: whoever decides about an image that no object of his is for, or whose object is being deleted, leaves alone
+    /// what another installation has taken over. `None` for whoever has the object and keeps it.
     pub holder: Option<OwnerId>,
 }
 

@@ -72,7 +72,7 @@ pub trait ImageStore: Send + Sync + Debug {
 
     /// Marks one of ours, in whatever state it is, as held by this installation: its object has moved to a cluster where that one works on it. Changes
     /// nothing else of it, neither whose it is nor its id, and may be called while bytes are being sent into it. Refuses like [`ImageStore::discard`] what
-    /// does not carry the owner. Once more is no error.
+    /// does not carry the owner, and takes over what another one holds; nobody calls it for an object that is being deleted. Once more is no error.
     async fn hold(&self, id: &ImageId, owner: &OwnerId, holder: &OwnerId) -> Result<(), CloudError>;
 
     /// Deletes one of ours with all its bytes, protected or not. Looks at its marks just before: what was decided was decided about what was seen a while
@@ -80,9 +80,10 @@ pub trait ImageStore: Send + Sync + Debug {
     /// another one holds than the holder that is told, if one is.
     async fn discard(&self, id: &ImageId, marked: &Marked) -> Result<Discarded, CloudError>;
 
-    /// Takes our marks off one of ours, so that nobody of us touches it again, and leaves it as it is otherwise. Refuses like
-    /// [`ImageStore::discard`].
-    async fn relinquish(&self, id: &ImageId, owner: &OwnerId) -> Result<(), CloudError>;
+    /// Takes our marks off one of ours, so that nobody of us touches it again, and leaves it as it is otherwise. Refuses with
+    /// [`ErrorClass::NotOurs`](crate::ErrorClass) what does not carry the owner, and what another one holds than the holder that is told, if one is: as
+    /// [`ImageStore::discard`], but that it is told neither object nor attempt.
+    async fn relinquish(&self, id: &ImageId, owner: &OwnerId, holder: Option<&OwnerId>) -> Result<(), CloudError>;
 
     /// Everything that carries this owner or is held by it, of every object, sorted by (object, key, attempt).
     async fn owned(&self, owner: &OwnerId) -> Result<Vec<Owned>, CloudError>;

@@ -83,6 +83,37 @@ fn arriving(object: &Value) -> Value {
 }
 
 #[test]
+fn who_deletes_a_copy_leaves_its_image_to_the_installation_that_works_on_it() {
+    const THERE: &str = "--installation=there";
+    let (here, there, store) = (begin(None), begin(None), TempDir::new().expect("a folder"));
+    let copy = operated(&paused(), &here, store.path(), &[], async || {
+        here.apply(&release(FIRST));
+        sleep(LONG).await;
+        arriving(&here.find(IMAGE, &image(&here)))
+    });
+    let name = copy["metadata"]["name"].as_str().expect("a name").to_owned();
+    operated(&paused(), &there, store.path(), &[THERE], async || {
+        there.apply(&copy);
+        sleep(LONG).await;
+    });
+    assert_eq!(there.find(IMAGE, &name)["status"]["ready"], true);
+    let before = files(store.path());
+    assert!(!before.is_empty(), "an image was made");
+
+    here.delete(IMAGE, &name);
+    here.delete(RELEASE, FIRST);
+    assert!(!here.find(IMAGE, &name).is_null(), "it has the finalizer");
+    operated(&paused(), &here, store.path(), &[], async || sleep(LONG).await);
+    assert!(here.find(IMAGE, &name).is_null(), "it is held back");
+    assert_eq!(files(store.path()), before);
+    let told = here.objects().into_iter().filter(|(key, event)| {
+        let is_event = key.0 == "Event";
+        is_event && event["reason"] == "ImageLeftBehind"
+    });
+    assert_eq!(told.count(), 1, "it is told");
+}
+
+#[test]
 fn who_is_left_behind_leaves_alone_what_went_to_another_installation_and_that_one_clears_it_away() {
     const HOURS: Duration = Duration::from_hours(6);
     const THERE: &str = "--installation=there";

@@ -96,6 +96,7 @@ impl Pass<'_> {
             deed: deed.clone(),
             image,
             holder: self.context.owner.clone(),
+            goes: self.case.wanted.deleting.is_some(),
             content: ContentSpec {
                 pinned: asked.content.pinned.clone().or(pinned.flatten()),
                 ..asked.content.clone()

@@ -218,7 +218,7 @@ impl ImageMemory {
     fn looked(&mut self, begun: &Begun, is_current: bool, failure: Option<&Failure>, found: &Found, now: Duration) {
         self.cloud = match (failure, &found.observed) {
             (None, Some(observed)) => {
-                let value = self.motions.see(observed, now);
+                let value = self.motions.see(observed, found.looked.as_ref(), now);
                 let unshown = self.unshown.take();
                 self.unshown = unshown.and_then(|unshown| unshown.unless_shown(&value));
                 // Where ours is gone, those of others count.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use planning::image::{Cloud, Drift, ForeignSeen, Pinned, ReadBack, RecordSeen, RecordState};
-use provider_plugin::{Foreign, Format, Observed, Record, RecordState as Shown, cut_words};
+use provider_plugin::{Foreign, Format, Observed, OwnerId, Record, RecordState as Shown, cut_words};
 
 /// How long a record is as it is, as far as this process has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +29,10 @@ impl Motions {
         self.read_back.insert(id.to_owned(), read);
     }
 
-    /// What was seen at this steady time. Records that are not there any more are forgotten.
-    pub(super) fn see(&mut self, observed: &Observed, now: Duration) -> Cloud {
+    /// What this installation saw at this steady time. Records that are not there any more are forgotten.
+    pub(super) fn see(&mut self, observed: &Observed, here: Option<&OwnerId>, now: Duration) -> Cloud {
         let records = observed.records.iter();
-        let records: Vec<RecordSeen> = records.map(|record| self.record(record, now)).collect();
+        let records: Vec<RecordSeen> = records.map(|record| self.record(record, here, now)).collect();
         let is_there = |id: &String| records.iter().any(|record| record.id == *id);
         self.records.retain(|id, _| is_there(id));
         self.read_back.retain(|id, _| is_there(id));
@@ -42,13 +42,12 @@ impl Motions {
         }
     }
 
-    fn record(&mut self, record: &Record, now: Duration) -> RecordSeen {
+    fn record(&mut self, record: &Record, here: Option<&OwnerId>, now: Duration) -> RecordSeen {
         let Record {
             id,
             key,
             attempt,
-            // Whoever looked has said who it is now.
-            holder: _,
+            holder,
             state,
             size,
             sha512,
@@ -88,6 +87,7 @@ impl Motions {
             first_seen,
             moved,
             read_back: self.read_back.get(&id.0).cloned(),
+            held_elsewhere: here.is_some_and(|here| holder != here),
         }
     }
 }
@@ -136,7 +136,7 @@ fn foreign(other: &Foreign) -> ForeignSeen {
 
 #[cfg(test)]
 mod tests {
-    use provider_plugin::{ContentKey, ImageId, OwnerId};
+    use provider_plugin::{ContentKey, ImageId};
 
     use super::*;
 
@@ -166,7 +166,7 @@ mod tests {
             records,
             others: Vec::new(),
         };
-        motions.see(&observed, Duration::from_secs(second)).records
+        motions.see(&observed, None, Duration::from_secs(second)).records
     }
 
     #[test]
@@ -214,8 +214,22 @@ mod tests {
                     first_seen: Duration::from_secs(5),
                     moved: Duration::from_secs(5),
                     read_back: None,
+                    held_elsewhere: false,
                 }
             );
+        }
+    }
+
+    #[test]
+    fn what_another_installation_holds_is_seen_as_such() {
+        let observed = Observed {
+            records: vec![record("one", Shown::Whole, "m")],
+            others: Vec::new(),
+        };
+        for (looked, expected) in [("here", false), ("there", true)] {
+            let looked = OwnerId::parse(looked);
+            let seen = Motions::default().see(&observed, looked.as_ref(), Duration::ZERO);
+            assert_eq!(seen.records[0].held_elsewhere, expected, "{looked:?} looked");
         }
     }
 

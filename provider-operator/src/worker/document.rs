@@ -181,8 +181,9 @@ impl Document {
             object,
             deed,
             image,
-            // A program looks at nothing.
+            // A program looks at nothing, and deletes nothing.
             holder: _,
+            goes: _,
             content,
         } = plan;
         let deed = match deed.clone() {
@@ -290,6 +291,7 @@ impl Document {
             },
             image: self.image.clone(),
             holder: self.image.subject.owner.clone(),
+            goes: false,
             content: ContentSpec {
                 url,
                 pinned,

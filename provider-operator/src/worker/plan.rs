@@ -15,8 +15,10 @@ pub(crate) struct WorkPlan {
     pub(crate) deed: Deed,
     /// To which image; its key is that of the op.
     pub(crate) image: ImageSpec,
-    /// The installation that does it. What it finds on a look is held by it from then on, whoever owns it.
+    /// The installation that does it. What it finds on a look is held by it from then on, whoever owns it, unless the object goes.
     pub(crate) holder: OwnerId,
+    /// Whether the object is being deleted. Then what another installation holds is that one's: it is neither taken over nor deleted or given away.
+    pub(crate) goes: bool,
     /// What its bytes are.
     pub(crate) content: ContentSpec,
 }
@@ -39,8 +41,10 @@ pub(crate) struct ContentSpec {
 /// What a deed found out, beside whether it went well.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Found {
-    /// What the cloud has, of a look.
+    /// What the cloud has, of a look, with who holds it after that.
     pub(crate) observed: Option<Observed>,
+    /// The installation that looked.
+    pub(crate) looked: Option<OwnerId>,
     /// What the cloud can do, of whatever reached it.
     pub(crate) abilities: Option<Abilities>,
     /// What the source and the cloud said beforehand, of a probe.

@@ -1,12 +1,13 @@
 //! One deed, from what it is told to what it brings: a call of the store, and what belongs before and after it.
 
+use std::mem;
 use std::sync::Arc;
 
 use operator_kit::failure::chain;
 use planning::image::{Abilities, Algorithm, Deed, Done, FailureClass, Pinned, ReadBack, Source};
 use provider_plugin::{
-    CloudError, Compression, Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Observed, Probe,
-    Record, RecordState, Report, Sent, packed_at_source,
+    Attempt, CloudError, Compression, Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Marked,
+    Observed, OwnerId, Probe, RecordState, Report, Sent, packed_at_source,
 };
 
 use super::{ContentSpec, Failed, Found, Whose, WorkPlan, Worked, read_back, sums};
@@ -52,9 +53,12 @@ impl Working<'_> {
         let owner = &image.subject.owner;
         match &self.plan.deed {
             Deed::Look => {
-                let observed = store.observe(&image.subject, image).await?;
-                self.hold(&observed).await;
+                let mut observed = store.observe(&image.subject, image).await?;
+                if !self.plan.goes {
+                    self.hold(&mut observed).await;
+                }
                 found.observed = Some(observed);
+                found.looked = Some(self.plan.holder.clone());
                 Ok(Done::Looked)
             }
             Deed::Probe => {
@@ -84,32 +88,44 @@ impl Working<'_> {
                 store.amend(&image_id(id), image).await?;
                 Ok(Done::Amended)
             }
-            Deed::Discard { id, attempt, why: _ } => {
-                let marked = image.subject.marked(*attempt);
-                match store.discard(&image_id(id), &marked).await? {
-                    Discarded::Gone | Discarded::Going | Discarded::WasGone => Ok(Done::Discarded),
-                }
-            }
+            Deed::Discard { id, attempt, why: _ } => self.discard(&image_id(id), *attempt).await,
             Deed::Relinquish { id } => {
-                store.relinquish(&image_id(id), owner).await?;
+                store.relinquish(&image_id(id), owner, self.must_hold()).await?;
                 Ok(Done::Relinquished)
             }
         }
     }
 
+    async fn discard(&self, id: &ImageId, attempt: Attempt) -> Result<Done, Failed> {
+        let marked = Marked {
+            holder: self.must_hold().cloned(),
+            ..self.plan.image.subject.marked(attempt)
+        };
+        match self.store.discard(id, &marked).await? {
+            Discarded::Gone | Discarded::Going | Discarded::WasGone => Ok(Done::Discarded),
+        }
+    }
+
+    /// Who must hold what is cleared away: an object that goes takes nothing with it that another installation has taken over since the last look.
+    fn must_hold(&self) -> Option<&OwnerId> {
+        self.plan.goes.then_some(&self.plan.holder)
+    }
+
     /// Says to the cloud who works on the images of the object now, where it says another one: else that one might take them for left behind. The look does
     /// not fail by it: the next one tries it again, long before anybody deletes anything.
-    async fn hold(&self, observed: &Observed) {
+    async fn hold(&self, observed: &mut Observed) {
         let (owner, holder) = (&self.plan.image.subject.owner, &self.plan.holder);
-        let is_elsewhere = |record: &&Record| record.holder != *holder && record.state != RecordState::Going;
-        for record in observed.records.iter().filter(is_elsewhere) {
+        for record in &mut observed.records {
+            if record.holder == *holder || record.state == RecordState::Going {
+                continue;
+            }
             match self.store.hold(&record.id, owner, holder).await {
                 Ok(()) => {
-                    let before = record.holder.as_str();
+                    let before = mem::replace(&mut record.holder, holder.clone());
                     tracing::info!(
                         object = %self.plan.object,
                         image = %record.id,
-                        before,
+                        before = before.as_str(),
                         "took the image over from another installation"
                     );
                 }

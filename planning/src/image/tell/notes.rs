@@ -6,9 +6,11 @@ use crds::providers::image_status::LastFailure;
 
 use super::Situation;
 use super::view::View;
+use crate::image::deletion::is_held_elsewhere;
 use crate::image::failure::FailureClass;
 use crate::image::kept::Kept;
 use crate::image::op::{Deed, DeedName, Done, OpState, StopReason};
+use crate::image::seen::{Seen, Sight};
 use crate::image::status::whole_seconds;
 use crate::image::step::{AttemptReason, Intent, Step};
 use crate::image::wanted::Now;
@@ -35,14 +37,7 @@ pub(super) fn notes(situation: &Situation<'_>, kept: &Kept) -> Vec<Note> {
             )),
             _ => {}
         },
-        (Step::Finish { left_behind }, _) if !left_behind.is_empty() => notes.push(Note {
-            warning: true,
-            reason: Happening::ImageLeftBehind,
-            message: format!(
-                "the object goes without its image, because the cloud did not delete it in time; left there: {}",
-                left_behind.join(", ")
-            ),
-        }),
+        (Step::Finish { left_behind: left }, _) => notes.extend(left_behind(situation.seen, left)),
         _ => {}
     }
     let before = situation.before.image.as_ref();
@@ -61,6 +56,32 @@ pub(super) fn notes(situation: &Situation<'_>, kept: &Kept) -> Vec<Note> {
         });
     }
     notes
+}
+
+/// What stays in the cloud without the object, and why.
+fn left_behind(seen: &Seen, ids: &[String]) -> Vec<Note> {
+    let is_held = |id: &str| {
+        let Sight::Seen { value, .. } = &seen.cloud else {
+            return false;
+        };
+        let mut records = value.records.iter();
+        records.any(|record| record.id == id && is_held_elsewhere(record))
+    };
+    let (held, late): (Vec<&str>, Vec<&str>) = ids.iter().map(String::as_str).partition(|id| is_held(id));
+    let told = [
+        (late, "its image, because the cloud did not delete it in time"),
+        (
+            held,
+            "an image that another installation works on, which is that one's to delete",
+        ),
+    ];
+    let told = told.into_iter().filter(|(ids, _)| !ids.is_empty());
+    told.map(|(ids, words)| Note {
+        warning: true,
+        reason: Happening::ImageLeftBehind,
+        message: format!("the object goes without {words}; left there: {}", ids.join(", ")),
+    })
+    .collect()
 }
 
 /// What just went wrong by itself. Looks at the cloud are not counted: what they find is in the conditions, and they fail as long as an outage lasts.

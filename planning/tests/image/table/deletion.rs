@@ -212,6 +212,32 @@ fn what_was_done_is_let_be_until_a_look_has_shown_it() {
 }
 
 #[test]
+fn d7_what_another_installation_works_on_is_left_to_it_and_the_rest_goes() {
+    let held = |record: RecordSeen| RecordSeen {
+        held_elsewhere: true,
+        ..record
+    };
+    for policy in [DeletionPolicy::Delete, DeletionPolicy::Retain] {
+        let step = |seconds, records: &[RecordSeen]| {
+            deleted(seconds, records)
+                .changed(|input| input.wanted.deletion = policy)
+                .step()
+        };
+        assert_eq!(step(1, &[held(verified(2))]), finish(&["wanted-2"]), "{policy:?}");
+        let ours = record(3, RecordState::Whole);
+        is_done(&step(1, &[held(verified(2)), ours.clone()]), &discard("wanted-3", 3));
+        let refused = deleted(3600, &[held(verified(2)), ours]).changed(|input| {
+            input.wanted.deletion = policy;
+            input.kept.retry = retry(DeedName::Discard, FailureClass::Permission, 600);
+        });
+        assert_eq!(refused.step(), finish(&["wanted-3", "wanted-2"]), "{policy:?}");
+        // Who marks what the cloud is deleting?
+        let going = held(record(2, RecordState::Going));
+        waits_for(&step(1, &[going]), WaitReason::Going);
+    }
+}
+
+#[test]
 fn d8_the_object_goes_when_a_look_shows_nothing() {
     assert_eq!(deleted(1, &[]).step(), finish(&[]));
     let lingers = RecordSeen {

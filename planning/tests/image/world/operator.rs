@@ -174,6 +174,7 @@ impl Operator {
             first_seen: memory.first_seen,
             moved: memory.moved,
             read_back: self.read_back.get(id).cloned(),
+            held_elsewhere: false,
         })
     }
 }

@@ -73,7 +73,7 @@ pub async fn discard_of_a_stranger<H: Harness>(harness: &H) -> Result<Held, Brok
         ensure!(refused == ErrorClass::NotOurs, "{what} is {refused}");
     }
     let refused = class(
-        lab.store.relinquish(&id, &stranger).await,
+        lab.store.relinquish(&id, &stranger, None).await,
         "giving away a stranger's image",
     )?;
     ensure!(

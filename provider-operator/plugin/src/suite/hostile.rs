@@ -29,7 +29,7 @@ async fn errors<H: Harness>(lab: &Lab<H>) -> Vec<(&'static str, Option<CloudErro
         ("publish", store.publish(&id, image, "sha512:00").await.err()),
         ("amend", store.amend(&id, image).await.err()),
         ("hold", store.hold(&id, lab.owner(), lab.owner()).await.err()),
-        ("relinquish", store.relinquish(&id, lab.owner()).await.err()),
+        ("relinquish", store.relinquish(&id, lab.owner(), None).await.err()),
     ]
 }
 

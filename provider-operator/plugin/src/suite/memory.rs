@@ -57,6 +57,7 @@ pub(super) enum Wrong {
     HoldingTakesTheOwner,
     HeldIsNotListed,
     HeldByOthersIsDeleted,
+    HeldByOthersIsGivenAway,
 }
 
 #[derive(Clone, Debug)]
@@ -383,10 +384,14 @@ impl ImageStore for Memory {
         Ok(Discarded::Gone)
     }
 
-    async fn relinquish(&self, id: &ImageId, owner: &OwnerId) -> Result<(), CloudError> {
+    async fn relinquish(&self, id: &ImageId, owner: &OwnerId, holder: Option<&OwnerId>) -> Result<(), CloudError> {
         self.change(id, |image| {
             if !self.is(Wrong::StrangersAreGivenAway) {
                 self.check_owner(image, owner)?;
+            }
+            let is_held = holder.is_some() && image.holder() != holder;
+            if is_held && !self.is(Wrong::HeldByOthersIsGivenAway) {
+                return Err(self.error(ErrorClass::NotOurs));
             }
             if !self.is(Wrong::GivenAwayIsOwned) {
                 image.owner = None;

@@ -4,7 +4,7 @@ use super::{
     Broken, Harness, Held, key_of,
     lab::{Lab, class, ensure},
 };
-use crate::{Discarded, ErrorClass, ImageId, ImageStore, Marked, OwnerId};
+use crate::{Discarded, ErrorClass, ImageId, ImageStore, OwnerId};
 
 /// An image that was given away stays, is nobody's, and is not touched any more.
 pub async fn relinquish_then_not_owned<H: Harness>(harness: &H) -> Result<Held, Broken> {
@@ -15,7 +15,7 @@ pub async fn relinquish_then_not_owned<H: Harness>(harness: &H) -> Result<Held, 
     let id = lab.create(1).await?;
     lab.send(&id).await?;
     lab.is_published(&id).await?;
-    lab.store.relinquish(&id, &lab.owner().clone()).await?;
+    lab.store.relinquish(&id, lab.owner(), Some(lab.owner())).await?;
     let owned = lab.store.owned(lab.owner()).await?;
     ensure!(owned.is_empty(), "what was given away is owned: {owned:?}");
     // Where the marks were all that made a record of it, there is none any more.
@@ -118,24 +118,25 @@ pub async fn held_by_another<H: Harness>(harness: &H) -> Result<Held, Broken> {
     }
     let strange = lab.store.owned(&third).await?;
     ensure!(strange.is_empty(), "a stranger is told {strange:?}");
-    let held_by = |holder: &OwnerId| Marked {
-        holder: Some(holder.clone()),
-        ..lab.image.subject.marked(1)
-    };
-    let refused = class(
-        lab.store.discard(&id, &held_by(&owner)).await,
-        "a deletion of what another one holds",
-    )?;
-    ensure!(
-        refused == ErrorClass::NotOurs,
-        "a deletion of what another one holds is {refused}"
-    );
+    let mut ours = lab.image.subject.marked(1);
+    ours.holder = Some(owner.clone());
+    let answers = [
+        (lab.store.discard(&id, &ours).await.map(drop), "deleted"),
+        (lab.store.relinquish(&id, &owner, Some(&owner)).await, "given away"),
+    ];
+    for (answer, done) in answers {
+        let refused = class(answer, "clearing away what another one holds")?;
+        ensure!(
+            refused == ErrorClass::NotOurs,
+            "what another one holds is {done}: {refused}"
+        );
+    }
     lab.record(&id).await?;
     // It comes back to its owner.
     lab.store.hold(&id, &owner, &owner).await?;
     let back = lab.store.owned(&holder).await?;
     ensure!(back.is_empty(), "what was given back is told as held: {back:?}");
-    lab.store.discard(&id, &held_by(&owner)).await?;
+    lab.store.discard(&id, &ours).await?;
     lab.leaves(&[]).await
 }
 

@@ -185,7 +185,7 @@ impl ImageStore for DockerStore {
         Err(CloudError::new(ErrorClass::NotOurs, "delete the image", words))
     }
 
-    async fn relinquish(&self, _id: &ImageId, _owner: &OwnerId) -> Result<(), CloudError> {
+    async fn relinquish(&self, _id: &ImageId, _owner: &OwnerId, _holder: Option<&OwnerId>) -> Result<(), CloudError> {
         let words = "images in registries belong to whoever pushed them";
         Err(CloudError::new(ErrorClass::NotOurs, "give the image away", words))
     }

@@ -291,8 +291,16 @@ impl Records {
     }
 
     /// The name, if the image has it, is all that is left.
-    pub(crate) fn relinquish(&self, id: &ImageId, owner: &OwnerId) -> Result<(), RecordError> {
+    pub(crate) fn relinquish(
+        &self,
+        id: &ImageId,
+        owner: &OwnerId,
+        holder: Option<&OwnerId>,
+    ) -> Result<(), RecordError> {
         let sight = self.ours(id, owner)?;
+        if holder.is_some_and(|holder| *holder != sight.holder) {
+            return Err(RecordError::Own { id: id.0.clone() });
+        }
         self.take_away(&sight.stem)
     }
 

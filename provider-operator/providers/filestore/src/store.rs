@@ -157,9 +157,9 @@ impl ImageStore for FileStore {
     }
 
     /// What was published keeps its name; what was not is nobody's, and goes.
-    async fn relinquish(&self, id: &ImageId, owner: &OwnerId) -> Result<(), CloudError> {
-        let (id, owner) = (id.clone(), owner.clone());
-        let relinquish = move |records: &Records| records.relinquish(&id, &owner);
+    async fn relinquish(&self, id: &ImageId, owner: &OwnerId, holder: Option<&OwnerId>) -> Result<(), CloudError> {
+        let (id, owner, holder) = (id.clone(), owner.clone(), holder.cloned());
+        let relinquish = move |records: &Records| records.relinquish(&id, &owner, holder.as_ref());
         self.0.with("give the image away", relinquish).await
     }
 

@@ -214,6 +214,22 @@ fn id_of(image: &ImageSpec, project: &str, attempt: Attempt) -> ImageId {
     chosen.unwrap_or_else(|| image_id(project, &subject.owner, &subject.key, attempt))
 }
 
+/// Refuses what another one holds than this, where one is told.
+fn check_holder(
+    operation: &'static str,
+    id: &ImageId,
+    marks: Option<&Marks>,
+    holder: Option<&OwnerId>,
+) -> Result<(), CloudError> {
+    match marks.zip(holder) {
+        Some((marks, holder)) if marks.holder != *holder => {
+            let words = format!("another installation works on the image {id} now; it is left alone");
+            Err(CloudError::new(ErrorClass::NotOurs, operation, words))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The image was there a moment ago: what is not there is the import.
 fn of_import(error: CloudError) -> CloudError {
     match error.class {
@@ -411,12 +427,8 @@ impl ImageStore for OpenStackStore {
             return Ok(Discarded::WasGone);
         };
         let is_meant = |marks: &Marks| marks.object == marked.object && marks.attempt == marked.attempt;
-        let is_held = |marks: &Marks| marked.holder.as_ref().is_none_or(|holder| marks.holder == *holder);
         let marks = Marks::of(&image).filter(is_meant);
-        if marks.as_ref().is_some_and(|marks| !is_held(marks)) {
-            let words = format!("another installation works on the image {id} now; it is left alone");
-            return Err(CloudError::new(ErrorClass::NotOurs, operation, words));
-        }
+        check_holder(operation, id, marks.as_ref(), marked.holder.as_ref())?;
         if marks.is_none() {
             let Marked { object, attempt, .. } = marked;
             let words = format!("the image {id} is not that of {object} with attempt {attempt}; it is left alone");
@@ -432,8 +444,10 @@ impl ImageStore for OpenStackStore {
         Ok(if was_there { Discarded::Gone } else { Discarded::WasGone })
     }
 
-    async fn relinquish(&self, id: &ImageId, owner: &OwnerId) -> Result<(), CloudError> {
-        let image = self.our_record("let go of the image", id, owner).await?;
+    async fn relinquish(&self, id: &ImageId, owner: &OwnerId, holder: Option<&OwnerId>) -> Result<(), CloudError> {
+        let operation = "let go of the image";
+        let image = self.our_record(operation, id, owner).await?;
+        check_holder(operation, id, Marks::of(&image).as_ref(), holder)?;
         let marks = identity::MARKS.iter().filter(|mark| image[**mark].is_string());
         let mut changes: Vec<Change> = marks.map(|mark| Change::Remove((*mark).to_owned())).collect();
         let tags = image["tags"].as_array().into_iter().flatten();

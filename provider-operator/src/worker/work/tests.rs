@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use planning::image::{Algorithm, Deed, DiscardReason, Done, FailureClass, ReadBack, Source};
-use provider_plugin::{ErrorClass, ImageSource, Pinned, Stage};
+use provider_plugin::{ContentKey, ErrorClass, ImageSource, Pinned, Record, Stage};
 
 use super::*;
 use crate::source::SumsFile;
@@ -18,6 +18,7 @@ struct Room {
     clay: Arc<Clay>,
     notes: Arc<Notes>,
     content: ContentSpec,
+    goes: bool,
 }
 
 impl Room {
@@ -26,12 +27,14 @@ impl Room {
             clay: Arc::default(),
             notes: Arc::default(),
             content: ContentSpec::default(),
+            goes: false,
         }
     }
 
     async fn work(&self, deed: Deed, files: Option<&Files>) -> Worked {
         let mut plan = plan(&object("fleet", "one"), deed);
         plan.content = self.content.clone();
+        plan.goes = self.goes;
         let report: Arc<dyn Report> = Arc::clone(&self.notes) as Arc<dyn Report>;
         work(&plan, &self.clay.store("east"), files, report).await
     }
@@ -118,6 +121,62 @@ async fn each_deed_is_one_call_of_the_store() {
         "east amend image-1",
         "east discard image-1 of mine",
         "east relinquish image-1 of mine",
+    ];
+    assert_eq!(room.clay.calls(), calls);
+}
+
+fn held_by(holder: &str) -> Record {
+    Record {
+        id: ImageId(id()),
+        key: ContentKey::parse(&"a".repeat(64)).unwrap(),
+        attempt: 1,
+        holder: OwnerId::parse(holder).unwrap(),
+        state: RecordState::Whole,
+        size: None,
+        sha512: None,
+        format: None,
+        verified: None,
+        shown: false,
+        drift: Vec::new(),
+        marker: String::new(),
+    }
+}
+
+#[tokio::test]
+async fn what_another_installation_holds_is_taken_over_unless_the_object_goes() {
+    let looked = "east observe fleet/one";
+    let cases: [(bool, &str, &[&str]); 2] = [
+        (false, "mine", &[looked, "east hold image-1 for mine"]),
+        (true, "there", &[looked]),
+    ];
+    for (goes, holder, calls) in cases {
+        let room = Room { goes, ..Room::new() };
+        room.clay.has(held_by("there"));
+        let found = room.work(Deed::Look, None).await.found;
+        let holds = |owner: &OwnerId| owner.as_str().to_owned();
+        assert_eq!(found.looked.as_ref().map(holds).as_deref(), Some("mine"));
+        let records = found.observed.unwrap().records;
+        assert_eq!(records[0].holder.as_str(), holder, "who holds it after the look");
+        assert_eq!(room.clay.calls(), calls);
+    }
+}
+
+#[tokio::test]
+async fn what_goes_clears_away_only_what_this_installation_holds_at_that_moment() {
+    let room = Room {
+        goes: true,
+        ..Room::new()
+    };
+    let discard = Deed::Discard {
+        id: id(),
+        attempt: 1,
+        why: DiscardReason::Deleted,
+    };
+    assert_eq!(room.done(discard).await, Ok(Done::Discarded));
+    assert_eq!(room.done(Deed::Relinquish { id: id() }).await, Ok(Done::Relinquished));
+    let calls = [
+        "east discard image-1 of mine if held by mine",
+        "east relinquish image-1 of mine if held by mine",
     ];
     assert_eq!(room.clay.calls(), calls);
 }

@@ -43,7 +43,7 @@ async fn an_image_that_was_given_away_is_still_shown() {
     let (store, image) = (lab.open(), lab.spec(NAME));
     operate(&store, &image, &Arc::new(lab.source())).await.unwrap();
     let id = &store.owned(&image.subject.owner).await.unwrap()[0].id;
-    store.relinquish(id, &image.subject.owner).await.unwrap();
+    store.relinquish(id, &image.subject.owner, None).await.unwrap();
     assert_eq!(
         store.open(NAME).await.unwrap().unwrap().image.sha256,
         sha256(&lab.bytes)

@@ -412,7 +412,7 @@ async fn strangers_are_never_touched() {
                 .await
                 .unwrap_err()
                 .class,
-            store.relinquish(stranger, owner).await.unwrap_err().class,
+            store.relinquish(stranger, owner, None).await.unwrap_err().class,
             store.publish(stranger, &image, "sha256:1").await.unwrap_err().class,
             store.amend(stranger, &image).await.unwrap_err().class,
             store
@@ -451,7 +451,7 @@ async fn what_was_let_go_of_is_nobodys_and_stays_as_it_is() {
     let (store, image) = (store(fake.site(), "openstack"), image("ubuntu"));
     let id = whole(&store, &image).await;
     store.publish(&id, &image, "sha256:1").await.unwrap();
-    store.relinquish(&id, &image.subject.owner).await.unwrap();
+    store.relinquish(&id, &image.subject.owner, None).await.unwrap();
     let left = told(&fake, &id);
     assert_eq!(
         (&left["status"], &left["name"], &left["tags"]),
