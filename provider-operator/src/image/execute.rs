@@ -96,6 +96,7 @@ impl Pass<'_> {
             deed: deed.clone(),
             image,
             holder: self.context.owner.clone(),
+            holds: lock(self.memory).holds(now()),
             content: ContentSpec {
                 pinned: asked.content.pinned.clone().or(pinned.flatten()),
                 ..asked.content.clone()

@@ -183,6 +183,7 @@ impl Document {
             image,
             // A program looks at nothing.
             holder: _,
+            holds: _,
             content,
         } = plan;
         let deed = match deed.clone() {
@@ -290,6 +291,7 @@ impl Document {
             },
             image: self.image.clone(),
             holder: self.image.subject.owner.clone(),
+            holds: false,
             content: ContentSpec {
                 url,
                 pinned,

@@ -17,6 +17,8 @@ pub(crate) struct WorkPlan {
     pub(crate) image: ImageSpec,
     /// The installation that does it. What it finds on a look is held by it from then on, whoever owns it.
     pub(crate) holder: OwnerId,
+    /// Whether a look says so to the cloud: not for a while where that did not work.
+    pub(crate) holds: bool,
     /// What its bytes are.
     pub(crate) content: ContentSpec,
 }
@@ -41,6 +43,8 @@ pub(crate) struct ContentSpec {
 pub(crate) struct Found {
     /// What the cloud has, of a look.
     pub(crate) observed: Option<Observed>,
+    /// Whether all that another installation held could be taken over, of a look that had to.
+    pub(crate) held: Option<bool>,
     /// What the cloud can do, of whatever reached it.
     pub(crate) abilities: Option<Abilities>,
     /// What the source and the cloud said beforehand, of a probe.

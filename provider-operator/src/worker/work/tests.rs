@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use planning::image::{Algorithm, Deed, DiscardReason, Done, FailureClass, ReadBack, Source};
-use provider_plugin::{ErrorClass, ImageSource, Pinned, Stage};
+use provider_plugin::{ContentKey, ErrorClass, ImageSource, OwnerId, Pinned, Stage};
 
 use super::*;
 use crate::source::SumsFile;
@@ -18,6 +18,7 @@ struct Room {
     clay: Arc<Clay>,
     notes: Arc<Notes>,
     content: ContentSpec,
+    holds: bool,
 }
 
 impl Room {
@@ -26,12 +27,14 @@ impl Room {
             clay: Arc::default(),
             notes: Arc::default(),
             content: ContentSpec::default(),
+            holds: true,
         }
     }
 
     async fn work(&self, deed: Deed, files: Option<&Files>) -> Worked {
         let mut plan = plan(&object("fleet", "one"), deed);
         plan.content = self.content.clone();
+        plan.holds = self.holds;
         let report: Arc<dyn Report> = Arc::clone(&self.notes) as Arc<dyn Report>;
         work(&plan, &self.clay.store("east"), files, report).await
     }
@@ -120,6 +123,68 @@ async fn each_deed_is_one_call_of_the_store() {
         "east relinquish image-1 of mine",
     ];
     assert_eq!(room.clay.calls(), calls);
+}
+
+/// A record that another installation holds.
+fn elsewhere(id: &str) -> Record {
+    Record {
+        id: ImageId(id.to_owned()),
+        key: ContentKey::parse(&"a".repeat(64)).unwrap(),
+        attempt: 1,
+        holder: OwnerId::parse("another").unwrap(),
+        state: RecordState::Whole,
+        size: None,
+        sha512: None,
+        format: None,
+        verified: None,
+        shown: false,
+        drift: Vec::new(),
+        marker: String::new(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_can_take_nothing_over_goes_well_within_seconds_and_says_so() {
+    let room = Room::new();
+    let look = || room.work(Deed::Look, None);
+    assert_eq!(look().await.found.held, None, "there is nothing");
+    room.clay.show(["one", "two"].map(elsewhere));
+    for (act, held) in [
+        (Act::Answer, true),
+        (Act::Fail(ErrorClass::Permission, None), false),
+        (Act::Hang, false),
+    ] {
+        room.clay.act("east hold", act);
+        let begun = Instant::now();
+        let worked = look().await;
+        assert!(
+            begun.elapsed() < 2 * HOLDING,
+            "{act:?}: one does not wait for the other"
+        );
+        assert_eq!(worked.found.held, Some(held), "{act:?}");
+        assert_eq!(worked.found.observed.as_ref().unwrap().records.len(), 2);
+        assert_eq!(class(worked), Ok(Done::Looked), "{act:?}");
+    }
+    let mut mine = elsewhere("one");
+    mine.holder = OwnerId::parse("mine").unwrap();
+    room.clay.show([mine]);
+    assert_eq!(look().await.found.held, None, "it is held here");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_takes_nothing_over_where_that_failed_before_or_no_time_is_left() {
+    let mut room = Room::new();
+    room.clay.show([elsewhere("one")]);
+    room.clay.act("east observe", Act::Take(PROMPT));
+    let late = room.work(Deed::Look, None).await;
+    room.clay.act("east observe", Act::Answer);
+    room.holds = false;
+    let told = room.work(Deed::Look, None).await;
+    for worked in [late, told] {
+        assert_eq!(worked.found.held, None);
+        assert_eq!(class(worked), Ok(Done::Looked));
+    }
+    assert_eq!(room.clay.calls(), ["east observe fleet/one"; 2]);
 }
 
 #[tokio::test]
