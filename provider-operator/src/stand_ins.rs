@@ -16,7 +16,7 @@ use planning::image::Deed;
 use provider_plugin::{
     Addresses, Attempt, ByteStream, Capabilities, CloudError, CloudName, Content, ContentKey, Created, Discarded,
     ErrorClass, Identity, ImageId, ImageSource, ImageSpec, ImageStore, Marked, Observed, Opened, Owned, OwnerId,
-    Preflight, Probe, Progress, Provider, Report, Seal, SealError, Sent, SourceError, Subject,
+    Preflight, Probe, Progress, Provider, Record, Report, Seal, SealError, Sent, SourceError, Subject,
 };
 use tokio::time;
 
@@ -68,6 +68,7 @@ pub(crate) fn plan(object: &ObjectId, deed: Deed) -> WorkPlan {
         deed,
         holder: image.subject.owner.clone(),
         goes: false,
+        holds: true,
         image,
         content: ContentSpec::default(),
     }
@@ -98,26 +99,25 @@ pub(crate) enum Act {
     Fail(ErrorClass, Option<Duration>),
 }
 
-/// Clouds without anything in them, one for each name.
+/// Clouds without anything in them but what they are told to show, one for each name.
 #[derive(Debug, Default)]
 pub(crate) struct Clay {
     acts: Mutex<HashMap<String, Act>>,
+    records: Mutex<Vec<Record>>,
     calls: Mutex<Vec<String>>,
-    /// What each of them has.
-    records: Mutex<Vec<provider_plugin::Record>>,
     /// Calls under way, and the most that ever were, by cloud; all clouds together have no name.
     running: Mutex<HashMap<String, (usize, usize)>>,
 }
 
 impl Clay {
-    /// From now on a cloud takes calls so.
+    /// From now on a cloud takes calls so; or one kind of call, named behind the cloud.
     pub(crate) fn act(&self, cloud: &str, act: Act) {
         self.acts.lock().unwrap().insert(cloud.to_owned(), act);
     }
 
-    /// From now on all clouds have this one, whatever is done to it.
-    pub(crate) fn has(&self, record: provider_plugin::Record) {
-        self.records.lock().unwrap().push(record);
+    /// From now on all clouds show these.
+    pub(crate) fn show(&self, records: impl Into<Vec<Record>>) {
+        *self.records.lock().unwrap() = records.into();
     }
 
     /// What was asked, as `<cloud> <call> <object>`.
@@ -214,9 +214,11 @@ impl Drop for UnderWay<'_> {
 impl ClayStore {
     async fn called(&self, call: &'static str, object: &str) -> Result<(), CloudError> {
         let _under_way = UnderWay::begin(self);
-        let words = format!("{} {call} {object}", self.cloud);
+        let call_of_cloud = format!("{} {call}", self.cloud);
+        let words = format!("{call_of_cloud} {object}");
         self.clay.calls.lock().unwrap().push(words);
-        let act = self.clay.acts.lock().unwrap().get(&self.cloud).copied();
+        let act = |name: &String| self.clay.acts.lock().unwrap().get(name).copied();
+        let act = act(&call_of_cloud).or_else(|| act(&self.cloud));
         match act.unwrap_or(Act::Answer) {
             Act::Answer => Ok(()),
             Act::Take(time) => {

@@ -155,6 +155,9 @@ pub struct NodeImageStatus {
     /// What is tried again, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+    /// The last of the transfers in a row that were for nothing, where it matters how many there were. What else fails in between does not end the row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_vain: Option<Retry>,
     /// What happened to images so often in a row that the next one is brought otherwise, or not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setbacks: Option<Setbacks>,

@@ -53,6 +53,7 @@ fn recorded(intent: &Intent, wanted: &Wanted, kept: Kept, seen: &Seen, now: Now)
         Intent::Anew => Kept {
             halted: None,
             retry: None,
+            in_vain: None,
             imports_failed: 0,
             mismatches: 0,
             unverifiable: 0,
@@ -69,6 +70,7 @@ fn had(image: CloudImage, wanted: &Wanted, kept: Kept) -> Kept {
         publishing: None,
         halted: None,
         retry: kept.retry.filter(Retry::is_of_tidying),
+        in_vain: None,
         imports_failed: 0,
         mismatches: 0,
         unverifiable: 0,
@@ -80,15 +82,9 @@ fn had(image: CloudImage, wanted: &Wanted, kept: Kept) -> Kept {
 /// What counts against the attempt that another one follows, and how fast that is.
 fn given_up_for(why: AttemptReason, wanted: &Wanted, mut kept: Kept, seen: &Seen, now: Now) -> Kept {
     let words = words_of_cloud(wanted, &kept, seen);
-    // A source that gave other bytes than it must is given up the next time, however the record of the first ends.
-    let counted = kept
-        .retry
-        .clone()
-        .filter(|retry| retry.class.is_counted_on() && retry.generation == wanted.generation);
     let slower = |message: &str| {
         let message = words.map_or_else(|| message.to_owned(), |words| format!("{message}: {words}"));
-        let again = || given_up(DeedName::Transfer, &message, wanted, &kept, now);
-        Some(counted.clone().unwrap_or_else(again))
+        Some(given_up(DeedName::Transfer, &message, wanted, &kept, now))
     };
     let halt = |reason, message| Some(Halted::now(reason, message, wanted));
     match why {
@@ -142,12 +138,14 @@ fn settled(settlement: &Settlement, wanted: &Wanted, kept: Kept, seen: &Seen, op
     match settlement {
         Settlement::Nothing => kept,
         Settlement::Retry(retry) => Kept {
+            in_vain: Some(retry).filter(|retry| retry.is_in_vain()).cloned().or(kept.in_vain),
             retry: Some(retry.clone()),
             ..kept
         },
         Settlement::Halt(halted) => Kept {
             halted: Some(halted.clone()),
             retry: None,
+            in_vain: None,
             ..kept
         },
         Settlement::Burned { attempt } => Kept {
@@ -179,7 +177,9 @@ fn progressed(wanted: &Wanted, kept: Kept, seen: &Seen, op: Option<&Op>) -> Kept
         return kept;
     };
     let done = op.deed.name();
-    let retry = kept.retry.clone().filter(|retry| !is_over(done, retry.deed));
+    let is_on = |failed: &Retry| !is_over(done, failed.deed);
+    let retry = kept.retry.clone().filter(is_on);
+    let in_vain = kept.in_vain.clone().filter(is_on);
     match (&op.deed, &op.state) {
         (
             Deed::Publish { id, verified, .. },
@@ -192,7 +192,7 @@ fn progressed(wanted: &Wanted, kept: Kept, seen: &Seen, op: Option<&Op>) -> Kept
             let kept = Kept { retry, ..kept };
             had(image, wanted, kept)
         }
-        _ => Kept { retry, ..kept },
+        _ => Kept { retry, in_vain, ..kept },
     }
 }
 

@@ -165,8 +165,12 @@ impl FailureClass {
         }
     }
 
-    /// Whether it comes when all bytes were moved, or many, and is counted until it is given up, whatever becomes meanwhile of the record in the cloud.
+    /// Whether it comes when all bytes were moved, or many, and what follows depends on how often it did, whatever becomes meanwhile of the record in the
+    /// cloud.
     pub(super) const fn is_counted_on(self) -> bool {
-        matches!(self, Self::SourceMismatch | Self::Sealing | Self::OutOfMemory)
+        matches!(
+            self,
+            Self::Quota | Self::SourceMismatch | Self::Sealing | Self::OutOfMemory
+        )
     }
 }

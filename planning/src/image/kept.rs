@@ -27,6 +27,9 @@ pub struct Kept {
     pub sealed: Option<Sealed>,
     /// What is tried again, and when.
     pub retry: Option<Retry>,
+    /// The last of the transfers in a row that were for nothing, where it matters how many there were. What else fails in between does not end the row, however
+    /// their records in the cloud end.
+    pub in_vain: Option<Retry>,
     /// Why nothing is done until somebody changes something.
     pub halted: Option<Halted>,
     /// Imports by the cloud that failed in a row.
@@ -110,6 +113,11 @@ impl Retry {
     pub(super) fn holds(&self, wanted: &Wanted, now: Now) -> bool {
         let too_far = now.wall.checked_add(LONGEST).is_ok_and(|latest| self.until > latest);
         now.wall < self.until && !too_far && self.concerns(wanted)
+    }
+
+    /// Whether bytes were moved for nothing, and how often they were counts.
+    pub(super) fn is_in_vain(&self) -> bool {
+        matches!(self.deed, DeedName::Transfer | DeedName::Build) && self.class.is_counted_on()
     }
 
     /// Whether clearing away failed, which holds up nothing but more of it.

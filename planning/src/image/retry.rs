@@ -116,7 +116,7 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
         (FailureClass::SourceGone, _) => source_gone(deed, failure, wanted, kept, now),
         (FailureClass::SourceBroken | FailureClass::SourceChanged, _) => again(broken(count)),
         (FailureClass::SourceMismatch, _) if count == 1 => again(Duration::ZERO),
-        (FailureClass::SourceMismatch, _) => mismatch(failure, wanted, kept),
+        (FailureClass::SourceMismatch, _) => mismatch(deed, failure, wanted, kept, now),
         (FailureClass::BuildFailed { exit }, _) if FINAL_EXITS.contains(&exit) => halt(HaltReason::BuildFailed),
         (FailureClass::BuildFailed { .. }, _)
         | (
@@ -151,8 +151,8 @@ fn twice_more(count: u32) -> Option<Duration> {
 }
 
 /// The bytes were others twice, and downloaded anew between: what came first is in the message of the first failure.
-fn mismatch(failure: &Failure, wanted: &Wanted, kept: &Kept) -> Settlement {
-    let first = kept.retry.as_ref().map_or("", |retry| retry.message.as_str());
+fn mismatch(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: Now) -> Settlement {
+    let first = same(deed, failure.class, wanted, kept, now).map_or("", |first| first.message.as_str());
     let message = if first == failure.message {
         format!("twice in a row: {first}")
     } else {
@@ -188,10 +188,10 @@ fn count(deed: DeedName, class: FailureClass, wanted: &Wanted, kept: &Kept, now:
     }
 }
 
-/// The failure before, if this one continues it: of another spec it says nothing.
+/// The failure before, if this one continues it: of another spec it says nothing. What is counted whatever fails in between continues the last of its kind.
 fn same<'a>(deed: DeedName, class: FailureClass, wanted: &Wanted, kept: &'a Kept, now: Now) -> Option<&'a Retry> {
     let is_of_source = class == FailureClass::SourceGone;
-    kept.retry.as_ref().filter(|before| {
+    kept.retry.iter().chain(&kept.in_vain).find(|before| {
         let since = now.wall.duration_since(before.first_time);
         // What is missing when the source is asked is missing when it is read.
         let is_same = before.class == class && (before.deed == deed || is_of_source);

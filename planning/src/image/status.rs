@@ -28,6 +28,7 @@ impl Kept {
             publishing: status.publishing.clone(),
             sealed: transfer.and_then(|transfer| transfer.sealed.as_ref()).map(sealed),
             retry: status.retry.as_ref().and_then(retry),
+            in_vain: status.in_vain.as_ref().and_then(retry),
             halted: status.halted.as_ref().and_then(halted),
             imports_failed: count(setbacks.imports_failed),
             mismatches: count(setbacks.mismatches),
@@ -44,6 +45,7 @@ impl Kept {
             publishing,
             sealed: _,
             retry,
+            in_vain,
             halted,
             imports_failed,
             mismatches,
@@ -61,6 +63,7 @@ impl Kept {
             .map(|image| image_of_status(image, status.image.as_ref()));
         status.publishing.clone_from(publishing);
         status.retry = retry.as_ref().map(retry_of_status);
+        status.in_vain = in_vain.as_ref().map(retry_of_status);
         status.halted = halted.as_ref().map(halted_of_status);
         status.setbacks = (setbacks != Setbacks::default()).then_some(setbacks);
     }

@@ -90,6 +90,7 @@ fn everything() -> Kept {
         publishing: Some("two".to_owned()),
         sealed: None,
         retry: None,
+        in_vain: Some(retry(DeedName::Transfer, FailureClass::Quota)),
         halted: Some(halted(HaltReason::NameTaken)),
         imports_failed: 1,
         mismatches: 2,

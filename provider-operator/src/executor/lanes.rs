@@ -133,7 +133,8 @@ impl Lane {
         self.running.get(cloud).is_none_or(|count| *count < self.of_cloud)
     }
 
-    /// While others wait, a namespace has all places but one at most, and one at least: what holds its places for long holds not the last one.
+    /// While others wait who could go, a namespace has all places but one at most, and one at least: what holds its places for long holds not the last one.
+    /// Who waits for a full cloud could not have it.
     fn is_fair(&self, line: &Line<Ticket>, ticket: &Ticket) -> bool {
         let Ticket { object, cloud, .. } = ticket;
         let has_enough = |cloud: Option<&CloudName>, places: usize| {
@@ -142,7 +143,8 @@ impl Lane {
         };
         let in_cloud = has_enough(Some(cloud), self.of_cloud)
             && line.others_wait(&object.namespace, |waiting| waiting.cloud == *cloud);
-        let in_all = has_enough(None, self.of_all) && line.others_wait(&object.namespace, |_| true);
+        let in_all = has_enough(None, self.of_all)
+            && line.others_wait(&object.namespace, |waiting| self.has_room(&waiting.cloud));
         !in_cloud && !in_all
     }
 
@@ -284,6 +286,21 @@ mod tests {
         assert!(!lanes.others_wait(&ticket("a", "a5", "west")), "a3 could not go there");
         lanes.done(&ticket("b", "b1", "east"));
         assert_eq!(begun(&mut lanes), ["a3"]);
+    }
+
+    #[test]
+    fn the_last_place_of_all_stays_free_only_for_who_could_have_it() {
+        let mut lanes = Lanes::new(bounds(1, 1, 3));
+        lanes.join(ticket("a", "a1", "hangs"));
+        lanes.join(ticket("a", "a2", "east"));
+        assert_eq!(begun(&mut lanes), ["a1", "a2"]);
+        lanes.join(ticket("a", "a3", "west"));
+        lanes.join(ticket("b", "b1", "hangs"));
+        assert_eq!(begun(&mut lanes), ["a3"], "b1 could not go");
+        lanes.join(ticket("a", "a4", "west"));
+        lanes.join(ticket("b", "b2", "north"));
+        lanes.done(&ticket("a", "a3", "west"));
+        assert_eq!(begun(&mut lanes), ["b2"], "b2 can");
     }
 
     #[test]

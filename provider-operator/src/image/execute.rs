@@ -97,6 +97,7 @@ impl Pass<'_> {
             image,
             holder: self.context.owner.clone(),
             goes: self.case.wanted.deleting.is_some(),
+            holds: lock(self.memory).holds(now()),
             content: ContentSpec {
                 pinned: asked.content.pinned.clone().or(pinned.flatten()),
                 ..asked.content.clone()
@@ -169,8 +170,8 @@ impl Pass<'_> {
         let api = self
             .served
             .image_api(&self.context.client, &object.namespace().unwrap_or_default());
-        let owner = self.owner();
-        let noted = [(labels::IMAGE_OWNER, owner.as_str())];
+        // The owner that images are marked with stays, and so does one that is noted already.
+        let noted = [(labels::IMAGE_OWNER, self.case.asked.owner.as_str())];
         let read = object.as_ref();
         match finalizer::mark(&api, read, labels::NODE_IMAGE_FINALIZER, &noted, labels::FIELD_MANAGER).await {
             Ok(Marking::Kept(claimed)) => {
@@ -183,13 +184,6 @@ impl Pass<'_> {
             }
             Err(error) => Performed::Refused(self.refused(&chain(&error))),
         }
-    }
-
-    /// The owner that images are marked with stays, and so does one that is noted already.
-    fn owner(&self) -> String {
-        let image = self.case.asked.image.as_ref();
-        let owner = image.map_or(&self.context.owner, |image| &image.subject.owner);
-        owner.as_str().to_owned()
     }
 
     /// Lets the object go.

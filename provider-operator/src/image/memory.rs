@@ -32,6 +32,10 @@ pub(super) struct Basis {
 /// How long it is enough to look at the image that is had: what another process may have left beside it is in nobody's way.
 const LISTED_AGAIN: Duration = Duration::from_hours(1);
 
+/// How long what could not be taken over from another installation is left alone: a look comes then in time before that one deletes it, half an hour after it
+/// has seen it without its object.
+const HELD_AGAIN: Duration = Duration::from_mins(15);
+
 /// A deed that was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Begun {
@@ -54,6 +58,8 @@ pub(super) struct ImageMemory {
     pub(super) unshown: Option<Unshown>,
     /// The last record that was made, and of which attempt: a list need not show it.
     made: Option<(Attempt, ImageId)>,
+    /// When what another installation holds could not be taken over.
+    not_held: Option<Duration>,
     /// The last way to the cloud that there was.
     pub(super) connection: Option<Arc<Connection>>,
     /// How often in a row its status could not be written.
@@ -76,6 +82,7 @@ impl Default for ImageMemory {
             amended: None,
             unshown: None,
             made: None,
+            not_held: None,
             connection: None,
             refusals: 0,
             is_shut: false,
@@ -98,6 +105,7 @@ impl ImageMemory {
         if self.basis != basis {
             self.cloud = outdated(&self.cloud);
             self.source = Sight::Unseen;
+            self.not_held = None;
             self.basis = basis;
         }
     }
@@ -135,6 +143,12 @@ impl ImageMemory {
         Some(id.clone())
     }
 
+    /// Whether a look takes over what another installation holds: not at once again where that did not work.
+    pub(super) fn holds(&self, now: Duration) -> bool {
+        self.not_held
+            .is_none_or(|failed| now.saturating_sub(failed) >= HELD_AGAIN)
+    }
+
     /// A deed begins. Only looking leaves everything as it was.
     pub(super) fn begin(&mut self, deed: &Deed, subject: &Subject) {
         let drift = match (&self.cloud, deed) {
@@ -170,6 +184,9 @@ impl ImageMemory {
         let is_current = begun.basis == self.basis;
         if let Some(abilities) = &found.abilities {
             self.abilities = Some(abilities.clone());
+        }
+        if let Some(is_held) = found.held {
+            self.not_held = (!is_held).then_some(now);
         }
         let failure = outcome.as_ref().err();
         match &op.deed {

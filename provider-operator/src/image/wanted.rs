@@ -20,6 +20,8 @@ use crate::worker::ContentSpec;
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) wanted: Wanted,
+    /// Under which owner its images are marked, also where the spec cannot be read: the one that they were made with, else the one that is noted.
+    pub(super) owner: OwnerId,
     /// What the provider is told; `None` when the spec cannot be read.
     pub(super) image: Option<ImageSpec>,
     pub(super) content: ContentSpec,
@@ -60,6 +62,7 @@ pub(super) fn asked(
             wanted.invalid = Some(words);
             return Asked {
                 wanted,
+                owner,
                 image: None,
                 content: ContentSpec::default(),
             };
@@ -68,7 +71,7 @@ pub(super) fn asked(
     let told = kind.told(wish);
     let parts = key_parts(kind, object, wish, &told);
     let key = content_key(&parts);
-    let image = image(object, wish, status, owner, &key, told);
+    let image = image(object, wish, status, owner.clone(), &key, told);
     wanted.key = key;
     of_spec(&mut wanted, wish, image.as_ref());
     let refusal = refusal(object, wish);
@@ -77,7 +80,12 @@ pub(super) fn asked(
         wanted.invalid = Some(words);
     }
     let content = content(wish, status, &wanted.key);
-    Asked { wanted, image, content }
+    Asked {
+        wanted,
+        owner,
+        image,
+        content,
+    }
 }
 
 /// What was seen holds for these.
@@ -411,6 +419,31 @@ mod tests {
             let asked = of(&object, &status, Ok(()));
             assert_eq!(asked.wanted.owner_noted, noted, "{annotation:?}");
             assert_eq!(asked.image.expect("an image").subject.owner.as_str(), "there");
+        }
+    }
+
+    #[test]
+    fn an_owner_is_known_also_where_the_spec_cannot_be_read_so_that_claiming_ends() {
+        for (marked, annotation, owner) in [
+            (Some("there"), "elsewhere", "there"),
+            (Some("there"), "", "there"),
+            (None, "there", "there"),
+            (Some("no word"), "there", "there"),
+            (None, "no word", "here"),
+            (None, "", "here"),
+        ] {
+            let status = NodeImageStatus {
+                owner: marked.map(str::to_owned),
+                ..NodeImageStatus::default()
+            };
+            let read = |annotation: &str| {
+                let object = object(&json!({ "image": 7 }), &[(labels::IMAGE_OWNER, annotation)]);
+                of(&object, &status, Ok(()))
+            };
+            let asked = read(annotation);
+            assert!(asked.image.is_none());
+            assert_eq!(asked.owner.as_str(), owner, "{marked:?} {annotation:?}");
+            assert!(read(owner).wanted.owner_noted, "{marked:?} {annotation:?}");
         }
     }
 

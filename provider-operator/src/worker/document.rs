@@ -184,6 +184,7 @@ impl Document {
             // A program looks at nothing, and deletes nothing.
             holder: _,
             goes: _,
+            holds: _,
             content,
         } = plan;
         let deed = match deed.clone() {
@@ -292,6 +293,7 @@ impl Document {
             image: self.image.clone(),
             holder: self.image.subject.owner.clone(),
             goes: false,
+            holds: false,
             content: ContentSpec {
                 url,
                 pinned,

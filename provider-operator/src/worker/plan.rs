@@ -19,6 +19,8 @@ pub(crate) struct WorkPlan {
     pub(crate) holder: OwnerId,
     /// Whether the object is being deleted. Then what another installation holds is that one's: it is neither taken over nor deleted or given away.
     pub(crate) goes: bool,
+    /// Whether a look says so to the cloud: not for a while where that did not work.
+    pub(crate) holds: bool,
     /// What its bytes are.
     pub(crate) content: ContentSpec,
 }
@@ -45,6 +47,8 @@ pub(crate) struct Found {
     pub(crate) observed: Option<Observed>,
     /// The installation that looked.
     pub(crate) looked: Option<OwnerId>,
+    /// Whether all that another installation held could be taken over, of a look that had to.
+    pub(crate) held: Option<bool>,
     /// What the cloud can do, of whatever reached it.
     pub(crate) abilities: Option<Abilities>,
     /// What the source and the cloud said beforehand, of a probe.

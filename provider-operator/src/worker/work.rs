@@ -2,16 +2,24 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::join_all;
 use operator_kit::failure::chain;
 use planning::image::{Abilities, Algorithm, Deed, Done, FailureClass, Pinned, ReadBack, Source};
 use provider_plugin::{
     Attempt, CloudError, Compression, Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Marked,
-    Observed, OwnerId, Probe, RecordState, Report, Sent, packed_at_source,
+    Observed, OwnerId, Probe, Record, RecordState, Report, Sent, packed_at_source,
 };
+use tokio::time::{self, Instant};
 
 use super::{ContentSpec, Failed, Found, Whose, WorkPlan, Worked, read_back, sums};
 use crate::source::Files;
+
+/// How long a look waits for what it takes over from another installation.
+const HOLDING: Duration = Duration::from_secs(5);
+/// A look that took so long has no time left to take anything over: half of what it may take, the other half being for the way to the cloud too.
+const PROMPT: Duration = Duration::from_secs(30);
 
 /// Does one deed and says how it went. Dropping the future is the cancel, at any await: the next look shows what is left of it.
 ///
@@ -53,9 +61,10 @@ impl Working<'_> {
         let owner = &image.subject.owner;
         match &self.plan.deed {
             Deed::Look => {
+                let begun = Instant::now();
                 let mut observed = store.observe(&image.subject, image).await?;
-                if !self.plan.goes {
-                    self.hold(&mut observed).await;
+                if self.plan.holds && !self.plan.goes && begun.elapsed() < PROMPT {
+                    found.held = self.hold(&mut observed).await;
                 }
                 found.observed = Some(observed);
                 found.looked = Some(self.plan.holder.clone());
@@ -112,34 +121,40 @@ impl Working<'_> {
     }
 
     /// Says to the cloud who works on the images of the object now, where it says another one: else that one might take them for left behind. The look does
-    /// not fail by it: the next one tries it again, long before anybody deletes anything.
-    async fn hold(&self, observed: &mut Observed) {
+    /// not fail by it, and waits for it a few seconds: a later one tries it again, long before anybody deletes anything. Says whether all of it was done, if
+    /// there was anything to do.
+    async fn hold(&self, observed: &mut Observed) -> Option<bool> {
+        let holder = &self.plan.holder;
+        let is_elsewhere = |record: &&mut Record| record.holder != *holder && record.state != RecordState::Going;
+        let elsewhere = observed.records.iter_mut().filter(is_elsewhere);
+        let held: Vec<_> = elsewhere.map(|record| self.hold_one(record)).collect();
+        let held = join_all(held).await;
+        (!held.is_empty()).then(|| held.into_iter().all(|is_held| is_held))
+    }
+
+    async fn hold_one(&self, record: &mut Record) -> bool {
         let (owner, holder) = (&self.plan.image.subject.owner, &self.plan.holder);
-        for record in &mut observed.records {
-            if record.holder == *holder || record.state == RecordState::Going {
-                continue;
+        let error = match time::timeout(HOLDING, self.store.hold(&record.id, owner, holder)).await {
+            Ok(Ok(())) => {
+                let before = mem::replace(&mut record.holder, holder.clone());
+                tracing::info!(
+                    object = %self.plan.object,
+                    image = %record.id,
+                    before = before.as_str(),
+                    "took the image over from another installation"
+                );
+                return true;
             }
-            match self.store.hold(&record.id, owner, holder).await {
-                Ok(()) => {
-                    let before = mem::replace(&mut record.holder, holder.clone());
-                    tracing::info!(
-                        object = %self.plan.object,
-                        image = %record.id,
-                        before = before.as_str(),
-                        "took the image over from another installation"
-                    );
-                }
-                Err(error) => {
-                    let error = chain(&error);
-                    tracing::warn!(
-                        object = %self.plan.object,
-                        image = %record.id,
-                        error,
-                        "the image could not be taken over; it is tried again"
-                    );
-                }
-            }
-        }
+            Ok(Err(error)) => chain(&error),
+            Err(_) => format!("the cloud did not answer within {} seconds", HOLDING.as_secs()),
+        };
+        tracing::warn!(
+            object = %self.plan.object,
+            image = %record.id,
+            error,
+            "the image could not be taken over; it is tried again"
+        );
+        false
     }
 
     /// The source first: a cloud is asked for room for something that is there.

@@ -1,7 +1,8 @@
 //! What status says after a step.
 
 use planning::image::{
-    AttemptReason, Deed, DeedName, Done, FailureClass, HaltReason, Intent, Kept, Settlement, Step, after,
+    AttemptReason, Deed, DeedName, DiscardReason, Done, FailureClass, HaltReason, Halted, Intent, Kept, Settlement,
+    Step, after,
 };
 
 use super::{Input, KEY, ended, failure, had, input, retry, sealed, transfer};
@@ -87,6 +88,100 @@ fn transfers_for_nothing_are_counted_however_their_records_end() {
     }
 }
 
+/// Its record is given up, and clearing it away does not work at once.
+fn given_up(input: &mut Input, number: u32, why: AttemptReason) {
+    input.op = None;
+    input.kept = written(input, &attempt(number + 1, why));
+    for outcome in [Err(failure(FailureClass::Unavailable)), Ok(Done::Discarded)] {
+        let discard = Deed::Discard {
+            id: format!("{KEY}-{number}"),
+            attempt: number,
+            why: DiscardReason::LowerAttempt,
+        };
+        input.op = Some(ended(discard, outcome));
+        input.kept = written(input, &input.step());
+    }
+}
+
+#[test]
+fn what_is_too_large_is_sent_seldom_however_its_records_end_and_are_cleared_away() {
+    for why in [
+        AttemptReason::Stalled,
+        AttemptReason::Spoilt,
+        AttemptReason::ImportFailed,
+    ] {
+        let mut input = input();
+        for (number, seconds) in [(2, 240), (3, 240), (4, 1800), (5, 1800)] {
+            input.op = Some(ended(transfer(number), Err(failure(FailureClass::Quota))));
+            input.kept = written(&input, &input.step());
+            let until = input.kept.retry.as_ref().expect("it is tried again").until;
+            let delay = until.duration_since(super::wall()).unsigned_abs();
+            assert!(
+                super::failures::is_about(delay, seconds),
+                "{why:?} {number}: {delay:?} and not {seconds} s"
+            );
+            given_up(&mut input, number, why);
+        }
+    }
+}
+
+#[test]
+fn other_bytes_are_counted_also_where_something_cannot_be_cleared_away_between() {
+    let mut input = input();
+    let mismatch = || Err(failure(FailureClass::SourceMismatch));
+    input.op = Some(ended(transfer(2), mismatch()));
+    input.kept = written(&input, &input.step());
+    given_up(&mut input, 2, AttemptReason::Spoilt);
+    input.op = Some(ended(transfer(3), mismatch()));
+    let kept = written(&input, &input.step());
+    let halted = kept.halted.map(|halted| (halted.reason, halted.message));
+    let words = "twice in a row: it did not work".to_owned();
+    assert_eq!(halted, Some((HaltReason::SourceMismatch, words)));
+    assert_eq!(kept.in_vain, None, "it begins anew");
+}
+
+#[test]
+fn giving_up_slows_down_also_while_transfers_are_counted() {
+    let mut input = input();
+    input.kept.in_vain = retry(DeedName::Transfer, FailureClass::Quota, 0);
+    for _ in 0..4 {
+        input.kept = written(&input, &attempt(3, AttemptReason::Spoilt));
+    }
+    let until = input.kept.retry.as_ref().map(|retry| retry.until);
+    assert!(until > Some(super::wall()), "{until:?}");
+}
+
+#[test]
+fn transfers_are_counted_until_one_is_done_or_somebody_acts() {
+    let input = input().changed(|input| input.kept.in_vain = retry(DeedName::Transfer, FailureClass::Quota, 0));
+    let after_deed = |deed: Deed, done: Done| {
+        let input = input.clone().changed(|input| input.op = Some(ended(deed, Ok(done))));
+        written(&input, &Step::Settle(Settlement::Progressed)).in_vain
+    };
+    let create = Deed::Create { attempt: 3, id: None };
+    assert!(after_deed(create, Done::Created { id: "x".to_owned() }).is_some());
+    assert_eq!(after_deed(transfer(3), Done::Sent), None);
+    for intent in [Intent::Anew, Intent::Forget] {
+        assert_eq!(
+            written(&input, &Step::Record(intent.clone())).in_vain,
+            None,
+            "{intent:?}"
+        );
+    }
+    let halted = Halted {
+        reason: HaltReason::Refused,
+        message: "it is not taken".to_owned(),
+        key: KEY.to_owned(),
+        generation: 1,
+        identity: Some("secret/1".to_owned()),
+        request: None,
+    };
+    assert_eq!(written(&input, &Step::Settle(Settlement::Halt(halted))).in_vain, None);
+    let probe = ended(Deed::Probe, Err(failure(FailureClass::Quota)));
+    let refused = input.changed(|input| (input.kept.in_vain, input.op) = (None, Some(probe)));
+    assert_eq!(written(&refused, &refused.step()).in_vain, None, "nothing was sent");
+}
+
 #[test]
 fn two_images_that_differ_halt_and_three_that_nobody_can_tell_about() {
     let mut input = input();
@@ -126,6 +221,7 @@ fn another_content_keeps_the_number_and_nothing_else() {
         had(input, 2);
         input.kept.sealed = sealed(2, "aa");
         input.kept.retry = retry(DeedName::Transfer, FailureClass::Quota, 30);
+        input.kept.in_vain = retry(DeedName::Transfer, FailureClass::Quota, 30);
         input.kept.imports_failed = 1;
     });
     let expected = Kept {
@@ -146,6 +242,7 @@ fn an_image_that_is_shown_ends_all_that_was_counted() {
     let input = Input::with(&[super::record(2, planning::image::RecordState::Whole)]).changed(|input| {
         input.kept.publishing = Some("wanted-2".to_owned());
         input.kept.retry = retry(DeedName::Transfer, FailureClass::Unknown, 0);
+        input.kept.in_vain = retry(DeedName::Transfer, FailureClass::Quota, 0);
         input.kept.imports_failed = 2;
         input.kept.mismatches = 1;
         input.op = Some(ended(publish, Ok(Done::Published)));
@@ -154,6 +251,7 @@ fn an_image_that_is_shown_ends_all_that_was_counted() {
         input.kept = Kept {
             publishing: None,
             retry: None,
+            in_vain: None,
             imports_failed: 0,
             mismatches: 0,
             ..input.kept.clone()

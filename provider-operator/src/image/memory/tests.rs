@@ -140,6 +140,25 @@ fn what_was_seen_says_nothing_once_something_else_is_asked_for() {
 }
 
 #[test]
+fn what_could_not_be_taken_over_is_left_alone_for_a_while_or_until_something_else_is_asked_for() {
+    let held = |held| Found {
+        held,
+        ..saw(Vec::new())
+    };
+    let mut memory = memory();
+    assert!(memory.holds(NOW));
+    look(&mut memory, &held(Some(false)));
+    // A look that did not try says nothing of it.
+    look(&mut memory, &held(None));
+    assert!(!memory.holds(NOW + HELD_AGAIN / 2) && memory.holds(NOW + HELD_AGAIN));
+    memory.hear(basis(2));
+    assert!(memory.holds(NOW));
+    look(&mut memory, &held(Some(false)));
+    look(&mut memory, &held(Some(true)));
+    assert!(memory.holds(NOW));
+}
+
+#[test]
 fn an_end_is_taken_once() {
     let mut memory = memory();
     look(&mut memory, &saw(Vec::new()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use planning::image::{Algorithm, Deed, DiscardReason, Done, FailureClass, ReadBack, Source};
-use provider_plugin::{ContentKey, ErrorClass, ImageSource, Pinned, Record, Stage};
+use provider_plugin::{ContentKey, ErrorClass, ImageSource, OwnerId, Pinned, Stage};
 
 use super::*;
 use crate::source::SumsFile;
@@ -19,6 +19,7 @@ struct Room {
     notes: Arc<Notes>,
     content: ContentSpec,
     goes: bool,
+    holds: bool,
 }
 
 impl Room {
@@ -28,6 +29,7 @@ impl Room {
             notes: Arc::default(),
             content: ContentSpec::default(),
             goes: false,
+            holds: true,
         }
     }
 
@@ -35,6 +37,7 @@ impl Room {
         let mut plan = plan(&object("fleet", "one"), deed);
         plan.content = self.content.clone();
         plan.goes = self.goes;
+        plan.holds = self.holds;
         let report: Arc<dyn Report> = Arc::clone(&self.notes) as Arc<dyn Report>;
         work(&plan, &self.clay.store("east"), files, report).await
     }
@@ -125,12 +128,13 @@ async fn each_deed_is_one_call_of_the_store() {
     assert_eq!(room.clay.calls(), calls);
 }
 
-fn held_by(holder: &str) -> Record {
+/// A record that another installation holds.
+fn elsewhere(id: &str) -> Record {
     Record {
-        id: ImageId(id()),
+        id: ImageId(id.to_owned()),
         key: ContentKey::parse(&"a".repeat(64)).unwrap(),
         attempt: 1,
-        holder: OwnerId::parse(holder).unwrap(),
+        holder: OwnerId::parse("another").unwrap(),
         state: RecordState::Whole,
         size: None,
         sha512: None,
@@ -147,11 +151,11 @@ async fn what_another_installation_holds_is_taken_over_unless_the_object_goes() 
     let looked = "east observe fleet/one";
     let cases: [(bool, &str, &[&str]); 2] = [
         (false, "mine", &[looked, "east hold image-1 for mine"]),
-        (true, "there", &[looked]),
+        (true, "another", &[looked]),
     ];
     for (goes, holder, calls) in cases {
         let room = Room { goes, ..Room::new() };
-        room.clay.has(held_by("there"));
+        room.clay.show([elsewhere("image-1")]);
         let found = room.work(Deed::Look, None).await.found;
         let holds = |owner: &OwnerId| owner.as_str().to_owned();
         assert_eq!(found.looked.as_ref().map(holds).as_deref(), Some("mine"));
@@ -179,6 +183,48 @@ async fn what_goes_clears_away_only_what_this_installation_holds_at_that_moment(
         "east relinquish image-1 of mine if held by mine",
     ];
     assert_eq!(room.clay.calls(), calls);
+#[tokio::test(start_paused = true)]
+async fn a_look_that_can_take_nothing_over_goes_well_within_seconds_and_says_so() {
+    let room = Room::new();
+    let look = || room.work(Deed::Look, None);
+    assert_eq!(look().await.found.held, None, "there is nothing");
+    room.clay.show(["one", "two"].map(elsewhere));
+    for (act, held) in [
+        (Act::Answer, true),
+        (Act::Fail(ErrorClass::Permission, None), false),
+        (Act::Hang, false),
+    ] {
+        room.clay.act("east hold", act);
+        let begun = Instant::now();
+        let worked = look().await;
+        assert!(
+            begun.elapsed() < 2 * HOLDING,
+            "{act:?}: one does not wait for the other"
+        );
+        assert_eq!(worked.found.held, Some(held), "{act:?}");
+        assert_eq!(worked.found.observed.as_ref().unwrap().records.len(), 2);
+        assert_eq!(class(worked), Ok(Done::Looked), "{act:?}");
+    }
+    let mut mine = elsewhere("one");
+    mine.holder = OwnerId::parse("mine").unwrap();
+    room.clay.show([mine]);
+    assert_eq!(look().await.found.held, None, "it is held here");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_takes_nothing_over_where_that_failed_before_or_no_time_is_left() {
+    let mut room = Room::new();
+    room.clay.show([elsewhere("one")]);
+    room.clay.act("east observe", Act::Take(PROMPT));
+    let late = room.work(Deed::Look, None).await;
+    room.clay.act("east observe", Act::Answer);
+    room.holds = false;
+    let told = room.work(Deed::Look, None).await;
+    for worked in [late, told] {
+        assert_eq!(worked.found.held, None);
+        assert_eq!(class(worked), Ok(Done::Looked));
+    }
+    assert_eq!(room.clay.calls(), ["east observe fleet/one"; 2]);
 }
 
 #[tokio::test]
