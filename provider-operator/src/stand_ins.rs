@@ -16,7 +16,7 @@ use planning::image::Deed;
 use provider_plugin::{
     Addresses, Attempt, ByteStream, Capabilities, CloudError, CloudName, Content, ContentKey, Created, Discarded,
     ErrorClass, Identity, ImageId, ImageSource, ImageSpec, ImageStore, Marked, Observed, Opened, Owned, OwnerId,
-    Preflight, Probe, Progress, Provider, Record, Report, Seal, SealError, Sent, SourceError, Subject,
+    Preflight, Probe, Progress, Provider, Reach, Record, Report, Seal, SealError, Sent, SourceError, Subject,
 };
 use tokio::time;
 
@@ -46,10 +46,11 @@ pub(crate) fn image(object: &ObjectId) -> ImageSpec {
             key: ContentKey::parse(&format!("{digits:0<64.64}")).unwrap(),
             name: object.name.clone(),
             recorded: None,
+            made: None,
             attempt: None,
             adopt: None,
             look_for_others: false,
-            only_beside_ours: false,
+            reach: Reach::default(),
             only_recorded: false,
         },
         options: serde_json::Map::new(),

@@ -81,6 +81,13 @@ impl Wanted {
     pub(super) fn adopts(&self) -> bool {
         self.policy == ImagePolicy::Adopt || self.adopt.is_some()
     }
+
+    /// Whether an image that anybody may have put there could be used by its name. Its bytes must be the promised ones, and clouds tell the sha512 of them.
+    pub fn may_use_given(&self) -> bool {
+        let is_by_name = self.policy != ImagePolicy::Create && self.adopt.is_none();
+        let promised = self.digest.as_ref().filter(|_| !self.compressed);
+        is_by_name && promised.is_some_and(|promised| promised.algorithm == Algorithm::Sha512)
+    }
 }
 
 /// A digest that is known before the bytes are.

@@ -136,6 +136,10 @@ pub struct Subject {
     /// The image that was noted down for the object. A hint to find it fast: marks decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<ImageId>,
+    /// The image that was made last for what the object wants now, where that is known: the one that was noted down may be of an earlier content. A hint
+    /// like that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<ImageId>,
     /// The attempt that was noted down for what the object wants now. A hint like that: its record may be there though no list shows it yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<Attempt>,
@@ -145,9 +149,9 @@ pub struct Subject {
     /// Whether images of the same name that are not ours are wanted too. They cost another call.
     #[serde(default)]
     pub look_for_others: bool,
-    /// Whether only those of them are wanted that lie where ours would: one that lies elsewhere would not be used, and takes no name from ours.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub only_beside_ours: bool,
+    /// Which of them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reach: Reach,
     /// Whether the image that was noted down was all there was a while ago: where it is still there and ours, nobody needs to look for more. Where a look
     /// at everything costs no more, that may be done all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -164,6 +168,24 @@ impl Subject {
             holder: None,
         }
     }
+}
+
+/// How far images of others are looked for by their name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reach {
+    /// Those that lie where ours would: one that lies elsewhere would not be used, and takes no name from ours.
+    BesideOurs,
+    /// Also those that lie elsewhere and are shown to us by whoever may say so: the cloud, or an owner whose offer was accepted.
+    #[default]
+    Shown,
+    /// Also those that their owners, who may be anybody, give to everybody in the cloud. Anybody can keep them from being listed: then there are none but
+    /// the one that was noted down, and it is no error.
+    Everybody,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// One record, by the marks that it must carry. They name no other one: an object uses no attempt twice, for whatever content.

@@ -45,7 +45,7 @@ pub use self::content::{Body, Content, ContentPlan, ContentStream, Sums, SumsHan
 pub use self::digest::{Algorithm, DigestError, Hasher, Pinned, sums};
 pub use self::error::{CloudError, ContentError, ErrorClass, Quota, SourceError, cut_words};
 pub use self::image::{
-    Attempt, ContentKey, CreateOptions, Format, ImageError, ImageId, ImageSpec, Marked, OwnerId, Subject,
+    Attempt, ContentKey, CreateOptions, Format, ImageError, ImageId, ImageSpec, Marked, OwnerId, Reach, Subject,
 };
 pub use self::observed::{Drift, Foreign, Observed, Record, RecordState};
 pub use self::registry::{CloudName, Identity, Provider};

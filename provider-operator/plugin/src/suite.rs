@@ -34,7 +34,7 @@ pub use self::{
     report::Notes,
     source::{ScriptedSource, SharedSource},
 };
-use crate::{Algorithm, CloudError, ContentError, ContentKey, Hasher, ImageSpec, ImageStore, OwnerId, Subject};
+use crate::{Algorithm, CloudError, ContentError, ContentKey, Hasher, ImageSpec, ImageStore, OwnerId, Reach, Subject};
 
 /// A cloud of which the suite makes images, and which has none of the suite's before.
 #[async_trait]
@@ -73,10 +73,11 @@ pub fn subject(owner: &OwnerId, name: &str) -> Subject {
         key: key_of(name),
         name: name.to_owned(),
         recorded: None,
+        made: None,
         attempt: None,
         adopt: None,
         look_for_others: false,
-        only_beside_ours: false,
+        reach: Reach::default(),
         only_recorded: false,
     }
 }

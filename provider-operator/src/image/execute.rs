@@ -10,7 +10,7 @@ use operator_kit::failure::chain;
 use operator_kit::finalizer::{self, Marking};
 use operator_kit::telemetry::log_refusal;
 use planning::image::{Deed, Failure, Form, ImagePolicy, Step, StopReason, Told};
-use provider_plugin::{Pinned, Subject};
+use provider_plugin::{ImageId, Pinned, Reach, Subject};
 
 use super::memory::{ImageMemory, lock};
 use super::observe::Case;
@@ -126,12 +126,22 @@ impl Pass<'_> {
             let kept = &self.case.kept;
             let is_noted = kept.attempt > 0 && kept.key.as_ref() == Some(&wanted.key);
             subject.attempt = is_noted.then_some(kept.attempt);
-            subject.recorded = memory.made(kept.attempt).or_else(|| subject.recorded.take());
+            let is_other = |made: &ImageId| subject.recorded.as_ref() != Some(made);
+            subject.made = memory.made(kept.attempt).filter(is_other);
         }
-        subject.only_recorded = wanted.adopt.is_none() && memory.needs_only(subject.recorded.as_ref(), now);
+        let is_all = |id: Option<&ImageId>| wanted.adopt.is_none() && memory.needs_only(id, now);
+        if is_all(subject.made.as_ref()) {
+            subject.recorded = subject.made.take();
+        }
+        subject.only_recorded = is_all(subject.recorded.as_ref());
         subject.look_for_others = !subject.only_recorded && (is_asked_for || memory.looks_for_others());
-        // Whoever is not named by his name cannot fill the list with it.
-        subject.only_beside_ours = !by_name && *deed == Deed::Look;
+        subject.reach = match deed {
+            // Anybody can fill this list, so that it is read only where one of it would be used.
+            Deed::Look if wanted.may_use_given() => Reach::Everybody,
+            // Whoever is not named by his name cannot fill the list with it.
+            Deed::Look if !by_name => Reach::BesideOurs,
+            _ => Reach::Shown,
+        };
         memory.begin(deed, subject);
     }
 

@@ -7,7 +7,7 @@ use crds::providers::image_status::NodeImageStatus;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use planning::image::{DeletionPolicy, Execution, ImagePolicy, KeyParts, Pinned, Via, Wanted, content_key};
-use provider_plugin::{Compression, ContentKey, ImageId, ImageSpec, OwnerId, Subject};
+use provider_plugin::{Compression, ContentKey, ImageId, ImageSpec, OwnerId, Reach, Subject};
 use serde_json::json;
 
 use super::memory::Basis;
@@ -235,11 +235,12 @@ fn image(
             key: ContentKey::parse(key)?,
             name: wish.name().to_owned(),
             recorded: status.image.as_ref().map(|image| ImageId(image.id.clone())),
+            made: None,
             attempt: None,
             adopt: annotation(object, labels::ADOPT_IMAGE).map(ImageId),
             // Whoever looks says so.
             look_for_others: true,
-            only_beside_ours: false,
+            reach: Reach::default(),
             only_recorded: false,
         },
         options,

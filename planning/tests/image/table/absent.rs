@@ -196,6 +196,27 @@ fn r39_what_anybody_may_have_put_there_is_used_by_its_id_or_its_bytes() {
 }
 
 #[test]
+fn r39_what_anybody_may_have_put_there_need_not_be_listed_where_its_name_is_not_enough() {
+    let sha256 = || named('a').digest;
+    for policy in [ImagePolicy::Create, ImagePolicy::IfMissing, ImagePolicy::Adopt] {
+        for digest in [None, sha256(), sha512("aa")] {
+            for compressed in [false, true] {
+                let input = Input::among(&[given("theirs")]).changed(|input| {
+                    input.wanted.policy = policy;
+                    input.wanted.digest = digest.clone();
+                    input.wanted.compressed = compressed;
+                });
+                let is_used = matches!(input.step(), Step::Record(Intent::Image { .. }));
+                let told = format!("{policy:?} {digest:?} {compressed}");
+                assert_eq!(input.wanted.may_use_given(), is_used, "{told}");
+                let by_id = input.changed(|input| input.wanted.adopt = Some("theirs".to_owned()));
+                assert!(!by_id.wanted.may_use_given(), "{told}");
+            }
+        }
+    }
+}
+
+#[test]
 fn r39_nobody_makes_a_name_ambiguous_by_what_he_gives_to_everybody() {
     for asks in [if_missing, adopting] {
         uses(&asks(&[given("a"), foreign("own"), given("z")]).step(), "own");

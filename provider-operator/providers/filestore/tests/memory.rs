@@ -10,7 +10,7 @@ use futures::{StreamExt, stream};
 use provider_filestore::FileStore;
 use provider_plugin::{
     Content, ContentKey, ContentPlan, Created, ImageSource, ImageSpec, ImageStore, Opened, OwnerId, Probe, Progress,
-    Report, Seal, SealError, SourceError, Subject,
+    Reach, Report, Seal, SealError, SourceError, Subject,
 };
 
 const MIB: usize = 1 << 20;
@@ -76,10 +76,11 @@ fn image(number: usize) -> ImageSpec {
             key: ContentKey::parse(&format!("{number:0>2}{}", "0".repeat(62))).unwrap(),
             name: format!("disk-{number}"),
             recorded: None,
+            made: None,
             attempt: None,
             adopt: None,
             look_for_others: false,
-            only_beside_ours: false,
+            reach: Reach::default(),
             only_recorded: false,
         },
         options: serde_json::Map::new(),

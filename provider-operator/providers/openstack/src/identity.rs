@@ -25,6 +25,9 @@ pub const IMPORT: &str = "cs_import";
 /// By which people find all of ours.
 pub const TAG: &str = "stackwright";
 
+/// The last attempt that is believed: nobody makes so many, and after the greatest number there would be no other one.
+const MOST: Attempt = Attempt::MAX / 2;
+
 /// All marks, as they are taken off.
 pub const MARKS: [&str; 8] = [KEY, OWNER, OBJECT, ATTEMPT, HOLDER, SOURCE_DIGEST, VERIFIED, IMPORT];
 
@@ -80,7 +83,10 @@ impl Marks {
             owner,
             object: text(OBJECT)?.to_owned(),
             key: ContentKey::parse(text(KEY)?)?,
-            attempt: text(ATTEMPT)?.parse().ok()?,
+            attempt: text(ATTEMPT)?
+                .parse::<Attempt>()
+                .ok()
+                .filter(|attempt| *attempt <= MOST)?,
         })
     }
 }
@@ -151,7 +157,13 @@ mod tests {
         let mut held = whole.clone();
         held[HOLDER] = "there".into();
         assert_eq!(Marks::of(&held).unwrap().holder.as_str(), "there");
-        for (mark, value) in [(OWNER, "no owner!"), (KEY, "short"), (ATTEMPT, "-1"), (ATTEMPT, "many")] {
+        for (mark, value) in [
+            (OWNER, "no owner!"),
+            (KEY, "short"),
+            (ATTEMPT, "-1"),
+            (ATTEMPT, "many"),
+            (ATTEMPT, "4294967295"),
+        ] {
             let mut broken = whole.clone();
             broken[mark] = value.into();
             assert_eq!(Marks::of(&broken), None, "{mark}");

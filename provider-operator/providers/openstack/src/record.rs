@@ -16,19 +16,29 @@ const SILENT_IMPORT: Duration = Duration::from_mins(2);
 
 const MIB: u64 = 1 << 20;
 
+/// Whether an image lies in our project, as far as the cloud says where it lies. Elsewhere anybody may have given it our marks, and an id that follows from
+/// them, and have shown it to us.
+pub fn is_in(image: &Value, project: &str) -> bool {
+    text(image, "owner").is_none_or(|owner| owner == project)
+}
+
+/// The marks of an image that is ours and of this object, if it is.
+pub fn marks(image: &Value, subject: &Subject, project: &str) -> Option<Marks> {
+    let is_ours = |marks: &Marks| marks.owner == subject.owner && marks.object == subject.object;
+    Marks::of(image).filter(|marks| is_ours(marks) && is_in(image, project))
+}
+
 /// An image that is ours and of this object. Without options that make sense none of its own differ from them. `tasks` are its imports, the last one at the
 /// end, where the cloud tells of them and was asked; `now` is the time by the cloud's clock, or ours.
 pub fn record(
     image: &Value,
     subject: &Subject,
+    project: &str,
     options: Option<&Options>,
     tasks: Option<&[Value]>,
     now: Timestamp,
 ) -> Option<Record> {
-    let marks = Marks::of(image)?;
-    if marks.owner != subject.owner || marks.object != subject.object {
-        return None;
-    }
+    let marks = marks(image, subject, project)?;
     let verified = image[identity::VERIFIED].as_str().map(str::to_owned);
     let task = tasks.and_then(<[Value]>::last);
     let task_says = task.map(|task| task["message"].as_str().unwrap_or_default());
@@ -143,8 +153,7 @@ fn marker(image: &Value, task: Option<&Value>) -> String {
 
 /// An image of somebody else, or of another object of ours.
 pub fn foreign(image: &Value, subject: &Subject, project: &str) -> Option<Foreign> {
-    let is_ours = |marks: Marks| marks.owner == subject.owner && marks.object == subject.object;
-    if Marks::of(image).is_some_and(is_ours) {
+    if marks(image, subject, project).is_some() {
         return None;
     }
     let word = |field: &str| image[field].as_str().unwrap_or("unknown");

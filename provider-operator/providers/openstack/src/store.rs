@@ -1,19 +1,21 @@
 //! The images of one cloud, as the plugin asks for them. It decides what is ours by marks, and what a call of Glance means for a record; the
 //! rest is what the cloud says.
 
+mod looking;
+
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use provider_plugin::{
-    Attempt, ByteStream, Capabilities, CloudError, Content, Created, Discarded, ErrorClass, Foreign, ImageId,
-    ImageSpec, ImageStore, Marked, Observed, Owned, OwnerId, Preflight, Quota, Record, Report, Sent, Subject,
+    Attempt, ByteStream, Capabilities, CloudError, Content, Created, Discarded, ErrorClass, ImageId, ImageSpec,
+    ImageStore, Marked, Observed, Owned, OwnerId, Preflight, Quota, Report, Sent, Subject,
 };
 use serde_json::Value;
 
+use self::looking::is_attempt;
 use crate::{
     glance::{Change, Creation, GLANCE_DIRECT, Glance, Query, Usage, WEB_DOWNLOAD},
     identity::{self, Marks, image_id, is_owned},
@@ -32,6 +34,8 @@ pub struct OpenStackStore {
     knows_no_hidden: AtomicBool,
     /// Found out when the first image was to be staged: the cloud makes no images of what is staged.
     has_no_stage: AtomicBool,
+    /// Whether somebody was told that the images cannot be listed that others give to everybody.
+    told_of_given: AtomicBool,
 }
 
 impl OpenStackStore {
@@ -41,6 +45,7 @@ impl OpenStackStore {
             glance: Glance::new(session),
             knows_no_hidden: AtomicBool::new(false),
             has_no_stage: AtomicBool::new(false),
+            told_of_given: AtomicBool::new(false),
         }
     }
 
@@ -49,120 +54,17 @@ impl OpenStackStore {
         &self.glance
     }
 
-    /// Images that are hidden and images that are not: a list has either.
-    async fn list_both(&self, query: &Query) -> Result<Vec<Value>, CloudError> {
-        let mut images = Vec::new();
-        for hidden in ["true", "false"] {
-            images.extend(self.glance.list(&query.clone().with("os_hidden", hidden)).await?);
-        }
-        // A cloud that does not know hidden images may list all of them twice.
-        images.sort_by(|one, other| one["id"].as_str().cmp(&other["id"].as_str()));
-        images.dedup_by(|one, other| one["id"] == other["id"]);
-        Ok(images)
-    }
-
-    /// The image that was noted down, if that is enough to see and it is still this object's.
-    async fn recorded(&self, subject: &Subject) -> Result<Option<Value>, CloudError> {
-        let Some(recorded) = subject.recorded.as_ref().filter(|_| subject.only_recorded) else {
-            return Ok(None);
-        };
-        let image = self.glance.get(recorded).await?;
-        let is_of_object = |marks: Marks| marks.owner == subject.owner && marks.object == subject.object;
-        Ok(image.filter(|image| Marks::of(image).is_some_and(is_of_object)))
-    }
-
-    async fn of_object(&self, subject: &Subject, spec: &ImageSpec, project: &str) -> Result<Vec<Value>, CloudError> {
-        if let Some(image) = self.recorded(subject).await? {
-            return Ok(vec![image]);
-        }
-        let query = Query::default()
-            .with("owner", project)
-            .with(identity::OWNER, subject.owner.as_str())
-            .with(identity::OBJECT, &subject.object);
-        let mut images = self.list_both(&query).await?;
-        // Clouds that only look like OpenStack may not list by marks, and a list may be late.
-        let expected = subject.attempt.map(|attempt| id_of(spec, project, attempt));
-        for id in subject.recorded.iter().chain(&expected) {
-            if images.iter().all(|image| image["id"] != id.0.as_str()) {
-                images.extend(self.glance.get(id).await?);
-            }
-        }
-        Ok(images)
-    }
-
-    async fn records(
-        &self,
-        subject: &Subject,
-        spec: &ImageSpec,
-        options: Option<&Options>,
-        project: &str,
-    ) -> Result<Vec<Record>, CloudError> {
-        let mut records = Vec::new();
-        for image in self.of_object(subject, spec, project).await? {
-            let mut tasks = None;
-            if record::has_imports(&image)
-                && let Some(id) = record::id(&image)
-            {
-                tasks = self.glance.tasks(&id).await?;
-            }
-            records.extend(record::record(
-                &image,
-                subject,
-                options,
-                tasks.as_deref(),
-                Timestamp::now(),
-            ));
-        }
-        records.sort_by(|one, other| (&one.key, one.attempt).cmp(&(&other.key, other.attempt)));
-        Ok(records)
-    }
-
-    /// Images of this name: those of our project, and where they may be used all others too.
-    async fn named(&self, subject: &Subject, project: &str) -> Result<Vec<Value>, CloudError> {
-        let query = Query::default().with("name", &subject.name);
-        if subject.only_beside_ours {
-            return self.glance.list(&query.with("owner", project)).await;
-        }
-        let mut images = self.glance.list(&query).await?;
-        // Everybody may use those, and only who asks for them is told of them.
-        match self.glance.list(&query.with("visibility", "community")).await {
-            Ok(community) => images.extend(community),
-            // The cloud is older than they are.
-            Err(error) if error.class == ErrorClass::Invalid => {}
-            Err(error) => return Err(error),
-        }
-        images.sort_by(|one, other| one["id"].as_str().cmp(&other["id"].as_str()));
-        images.dedup_by(|one, other| one["id"] == other["id"]);
-        Ok(images)
-    }
-
-    async fn others(&self, subject: &Subject, project: &str) -> Result<Vec<Foreign>, CloudError> {
-        let mut images = Vec::new();
-        if subject.look_for_others {
-            // A name can look like a list of names.
-            let named = self.named(subject, project).await?.into_iter();
-            images.extend(named.filter(|image| image["name"] == subject.name.as_str()));
-        }
-        if let Some(adopt) = &subject.adopt
-            && images.iter().all(|image| image["id"] != adopt.0.as_str())
-        {
-            images.extend(self.glance.get(adopt).await?);
-        }
-        let others = images
-            .iter()
-            .filter_map(|image| record::foreign(image, subject, project));
-        let mut others: Vec<Foreign> = others.collect();
-        others.sort_by(|one, other| one.id.cmp(&other.id));
-        Ok(others)
-    }
-
     /// One of ours, or the reason why not.
     async fn ours(&self, operation: &'static str, id: &ImageId, owner: &OwnerId) -> Result<Option<Value>, CloudError> {
+        let project = self.glance.session().project().await?;
         let image = self.glance.get(id).await?;
+        let refused = |words: String| Err(CloudError::new(ErrorClass::NotOurs, operation, words));
         match image {
             Some(image) if !is_owned(&image, owner) => {
-                let words = format!("the image {id} does not carry our mark; it is left alone");
-                Err(CloudError::new(ErrorClass::NotOurs, operation, words))
+                refused(format!("the image {id} does not carry our mark; it is left alone"))
+            }
+            Some(image) if !record::is_in(&image, &project) => {
+                refused(format!("the image {id} lies in another project; it is left alone"))
             }
             image => Ok(image),
         }
@@ -301,11 +203,8 @@ impl ImageStore for OpenStackStore {
             // Clouds that only look like OpenStack may not let us choose.
             Creation::Made(made) => Ok(Created::New(record::id(&made).unwrap_or(id))),
             Creation::Taken => {
-                let there = self.glance.get(&id).await?.and_then(|there| Marks::of(&there));
-                let is_ours = there.is_some_and(|marks| {
-                    (&marks.owner, &marks.object, &marks.key) == (&subject.owner, &subject.object, &subject.key)
-                        && marks.attempt == attempt
-                });
+                let there = self.glance.get(&id).await?;
+                let is_ours = there.is_some_and(|there| is_attempt(&there, subject, &project, attempt));
                 Ok(if is_ours { Created::Ours(id) } else { Created::Taken })
             }
         }

@@ -183,6 +183,8 @@ async fn what_goes_clears_away_only_what_this_installation_holds_at_that_moment(
         "east relinquish image-1 of mine if held by mine",
     ];
     assert_eq!(room.clay.calls(), calls);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_look_that_can_take_nothing_over_goes_well_within_seconds_and_says_so() {
     let room = Room::new();

@@ -22,7 +22,7 @@ use provider_openstack::{
 };
 use provider_plugin::{
     Addresses, Content, ContentKey, ContentPlan, Format, ImageId, ImageSource, ImageSpec, Opened, OwnerId, Probe,
-    Progress, Report, Seal, SealError, SourceError, Subject,
+    Progress, Reach, Report, Seal, SealError, SourceError, Subject,
 };
 use serde_json::{Value, json};
 
@@ -74,10 +74,11 @@ pub(crate) fn image(name: &str) -> ImageSpec {
             key: ContentKey::parse(&format!("{:0<64}", digits.concat())).unwrap(),
             name: name.to_owned(),
             recorded: None,
+            made: None,
             attempt: None,
             adopt: None,
             look_for_others: false,
-            only_beside_ours: false,
+            reach: Reach::default(),
             only_recorded: false,
         },
         options: options.as_object().unwrap().clone(),

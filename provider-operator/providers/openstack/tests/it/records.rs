@@ -31,7 +31,7 @@ fn found(fields: Value) -> Value {
 fn read(fields: Value) -> Option<Record> {
     let image = image("ubuntu");
     let options = Options::read(&image).unwrap();
-    record(&found(fields), &image.subject, Some(&options), None, now())
+    record(&found(fields), &image.subject, "p", Some(&options), None, now())
 }
 
 fn state(fields: Value) -> RecordState {
@@ -86,7 +86,11 @@ fn an_import_of_which_nothing_is_shown_is_given_two_minutes() {
 fn an_import_that_a_cloud_knows_nothing_of_was_not_begun() {
     let (subject, options) = (image("ubuntu").subject, Options::read(&image("ubuntu")).unwrap());
     let marked = found(json!({ "cs_import": "begun", "updated_at": "2026-03-01T11:58:30Z" }));
-    let state = |tasks: Option<&[Value]>| record(&marked, &subject, Some(&options), tasks, now()).unwrap().state;
+    let state = |tasks: Option<&[Value]>| {
+        record(&marked, &subject, "p", Some(&options), tasks, now())
+            .unwrap()
+            .state
+    };
     assert_eq!(state(Some(&[])), RecordState::Empty);
     let task = json!({ "status": "pending", "message": "" });
     assert!(matches!(state(Some(&[task])), RecordState::Importing { .. }));
@@ -112,6 +116,21 @@ fn ours_is_what_carries_all_marks_of_the_object() {
         assert!(foreign.is_of_our_project && !foreign.is_usable, "{foreign:?}");
     }
     assert!(read(json!({ "cs_key": "b".repeat(64) })).is_some(), "of whatever key");
+}
+
+#[test]
+fn what_lies_in_another_project_is_not_ours_whatever_marks_it_has() {
+    let subject = image("ubuntu").subject;
+    let theirs = json!({ "owner": "q", "status": "active", "visibility": "community", "cs_verified": "sha256:1" });
+    assert_eq!(read(theirs.clone()), None);
+    let foreign = foreign(&found(theirs), &subject, "p").unwrap();
+    assert!(foreign.is_of_community && !foreign.is_of_our_project, "{foreign:?}");
+    for unsaid in [Value::Null, json!("")] {
+        assert!(
+            read(json!({ "owner": unsaid })).is_some(),
+            "a cloud that does not say it"
+        );
+    }
 }
 
 #[test]
@@ -151,7 +170,7 @@ fn the_marker_changes_when_something_moved() {
     let with = |message: &str| {
         let task = json!({ "status": "processing", "message": message });
         let found = found(json!({ "status": "importing" }));
-        record(&found, &subject, Some(&options), Some(&[task]), now()).unwrap()
+        record(&found, &subject, "p", Some(&options), Some(&[task]), now()).unwrap()
     };
     assert_ne!(with("Copied 1 MiB").marker, with("Copied 2 MiB").marker);
     let message = "Copied 2 MiB".to_owned();
