@@ -6,6 +6,7 @@
     reason = "what goes into an option is made as one, so that a case stays a line"
 )]
 
+mod jobs;
 mod late;
 mod orphans;
 mod properties;

@@ -11,7 +11,7 @@ use crate::world::object::Spec;
 use crate::world::{Planted, World};
 
 /// The same cases in every run, so that no merge is stopped by luck; `PROPTEST_CASES` and `PROPTEST_RNG_SEED` explore others.
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     let default = Config {
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         max_shrink_iters: 4000,
@@ -45,7 +45,7 @@ fn spec() -> impl Strategy<Value = String> {
         .prop_map(|(digest, via, deletion)| format!("{digest} {via} {deletion}"))
 }
 
-fn work() -> impl Strategy<Value = String> {
+pub(crate) fn work() -> impl Strategy<Value = String> {
     prop_oneof![
         10 => Just("step".to_owned()),
         5 => Just("run".to_owned()),
@@ -55,7 +55,7 @@ fn work() -> impl Strategy<Value = String> {
     ]
 }
 
-fn processes() -> impl Strategy<Value = String> {
+pub(crate) fn processes() -> impl Strategy<Value = String> {
     let one_of = |choices: &'static [&'static str]| prop::sample::select(choices).prop_map(str::to_owned);
     prop_oneof![
         4 => one_of(&["step and lose the answer", "step and crash before", "step and crash after", "step and hang"]),
@@ -65,7 +65,7 @@ fn processes() -> impl Strategy<Value = String> {
     ]
 }
 
-fn troubles() -> impl Strategy<Value = String> {
+pub(crate) fn troubles() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "cloud down",
         "cloud up",
@@ -101,7 +101,7 @@ fn troubles() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-fn people() -> impl Strategy<Value = String> {
+pub(crate) fn people() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "edit url=a",
         "edit url=b",
@@ -172,6 +172,14 @@ fn heal(world: &mut World) {
         "secret back",
         "resume",
         "wake 0",
+        "jobs allowed",
+        "jobs have their turn",
+        "jobs move",
+        "jobs say nothing 0",
+        "jobs seen at once",
+        "builds fail 0 0",
+        "node takes pods",
+        "node answers",
     ] {
         world.command(line);
     }
@@ -198,11 +206,13 @@ fn is_held_for(world: &World, reason: HaltReason, history: &[String], asked_agai
         HaltReason::SourceNotAnImage => passes("source html"),
         HaltReason::SourceNotFound => passes("source gone"),
         HaltReason::Unverifiable => passes("status lost"),
+        HaltReason::BuildFailed => ["builds fail", "jobs stand", "node", "step and hang"]
+            .into_iter()
+            .any(passes),
+        HaltReason::OutOfMemory => passes("pod killed"),
         HaltReason::InvalidSpec
         | HaltReason::DigestUnknown
         | HaltReason::JobsUnavailable
-        | HaltReason::BuildFailed
-        | HaltReason::OutOfMemory
         | HaltReason::SealNotKept
         | HaltReason::Unsupported => false,
     }
@@ -213,7 +223,7 @@ fn wrong_end(world: &World, history: &[String], asked_again: bool) -> Option<Str
     if let Some(violation) = world.violations.first() {
         return Some(violation.clone());
     }
-    if let Some(wrong) = world.wrongly_told() {
+    if let Some(wrong) = world.wrongly_told().or_else(|| world.job_left()) {
         return Some(wrong);
     }
     let ours: Vec<&String> = world
@@ -250,7 +260,7 @@ fn wrong_end(world: &World, history: &[String], asked_again: bool) -> Option<Str
 }
 
 /// The whole story; says what is wrong.
-fn story(spec: &str, sha512: bool, history: &[String], planted: Option<Planted>) -> Result<(), String> {
+pub(crate) fn story(spec: &str, sha512: bool, history: &[String], planted: Option<Planted>) -> Result<(), String> {
     let mut world = live(spec, sha512, history, planted);
     let told = |world: &World, wrong: String| {
         let from = world.log.len().saturating_sub(60);
@@ -275,6 +285,9 @@ fn story(spec: &str, sha512: bool, history: &[String], planted: Option<Planted>)
     world.check();
     if let Some(wrong) = wrong_end(&world, history, true) {
         return told(&world, wrong);
+    }
+    if let Some(job) = world.cluster.jobs.first() {
+        return told(&world, format!("a Job stays for more than a day: {job:?}"));
     }
     if world.told != words {
         return told(

@@ -92,6 +92,7 @@ impl World {
         if is_adopted && !self.may_adopt {
             found.push(("nothing is taken over that nobody asked for", "it".to_owned()));
         }
+        found.extend(self.beside_each_other());
         for (rule, how) in found {
             self.broken(rule, &how);
         }

@@ -1,11 +1,14 @@
-//! One object, one cloud, one source and two processes that both think they may work on it. Decides nothing that is tested; sees to it that what must
-//! never happen does not.
+//! One object, one cloud, one source, a cluster that runs Jobs and two processes that both think they may work on the object. Decides nothing that is
+//! tested; sees to it that what must never happen does not.
 
 pub(crate) mod cloud;
+mod desk;
 mod invariants;
+mod jobs;
 pub(crate) mod object;
 mod operator;
 mod perform;
+mod pods;
 pub(crate) mod script;
 mod telling;
 
@@ -14,10 +17,12 @@ use std::time::Duration;
 use crds::providers::image_status::NodeImageStatus;
 use jiff::{SignedDuration, Timestamp};
 use planning::image::{
-    Awaited, Deed, Done, FailureClass, Now, OpState, Sealed, Step, StopReason, Unshown, Until, after, decide,
+    Awaited, Deed, Done, Failure, FailureClass, Form, Now, OpState, Sealed, Step, StopReason, Unshown, Until, after,
+    decide,
 };
 
 use self::cloud::{Cloud, Image, TAKES, failure, sha256, sha512};
+use self::jobs::Cluster;
 use self::object::{Object, Spec, published};
 use self::operator::Operator;
 
@@ -52,6 +57,8 @@ pub(crate) enum Planted {
     ForgetsAttempt,
     AdoptsUnasked,
     ForgetsToLook,
+    FindsNoJobs,
+    WaitsForNoJob,
 }
 
 /// What the source gives.
@@ -75,6 +82,7 @@ struct Arrival {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) cloud: Cloud,
+    pub(crate) cluster: Cluster,
     pub(crate) object: Object,
     pub(crate) giving: Giving,
     /// Whether the source gives other bytes than it was published with.
@@ -110,6 +118,7 @@ impl World {
         let object = Object::new(spec);
         Self {
             cloud: Cloud::new(makes_sha512),
+            cluster: Cluster::new(),
             operators: [Operator::new(&object), Operator::new(&object)],
             object,
             giving: Giving::Bytes,
@@ -144,17 +153,23 @@ impl World {
         }
     }
 
-    /// Which bytes an URL gives.
+    /// Which bytes the URL of the object gives.
     pub(crate) fn given(&self) -> u32 {
-        let content = published(self.object.spec.url);
+        self.gives(self.object.spec.url)
+    }
+
+    /// Which bytes an URL gives.
+    fn gives(&self, url: char) -> u32 {
+        let content = published(url);
         if self.replaced { content + 10 } else { content }
     }
 
-    /// Time passes: transfers move, imports end, and what was told to end does.
+    /// Time passes: transfers move, Jobs do, imports end, and what was told to end does.
     pub(crate) fn pass(&mut self, time: Duration) {
         self.steady += time;
         let fetched = matches!(self.giving, Giving::Bytes).then(|| self.given());
         self.cloud.pass(self.steady, fetched);
+        self.pods_move();
         for who in 0..2 {
             if self.asleep != Some(who) {
                 self.transfer_moves(who);
@@ -164,7 +179,8 @@ impl World {
 
     fn transfer_moves(&mut self, who: usize) {
         let now = self.steady;
-        let Some(op) = self.operators[who].op.clone() else {
+        let op = self.operators[who].op.clone();
+        let Some(op) = op.filter(|op| op.form == Form::InProcess) else {
             return;
         };
         if let OpState::Stopping { why, .. } = op.state {
@@ -183,20 +199,7 @@ impl World {
             self.end(who, Err(failure(FailureClass::Unknown)));
             return;
         }
-        let trouble = match self.giving {
-            Giving::Bytes => None,
-            Giving::Broken(times) => {
-                self.giving = if times > 1 {
-                    Giving::Broken(times - 1)
-                } else {
-                    Giving::Bytes
-                };
-                Some(FailureClass::SourceBroken)
-            }
-            Giving::Nothing => Some(FailureClass::SourceGone),
-            Giving::Html => Some(FailureClass::SourceNotAnImage),
-        };
-        if let Some(class) = trouble {
+        if let Some(class) = self.breaks_off() {
             self.hang_up(who);
             self.end(who, Err(failure(class)));
         } else if now < since + TAKES {
@@ -212,44 +215,72 @@ impl World {
         }
     }
 
+    /// Why the source does not go on giving, if it does not.
+    fn breaks_off(&mut self) -> Option<FailureClass> {
+        match self.giving {
+            Giving::Bytes => None,
+            Giving::Broken(times) => {
+                self.giving = if times > 1 {
+                    Giving::Broken(times - 1)
+                } else {
+                    Giving::Bytes
+                };
+                Some(FailureClass::SourceBroken)
+            }
+            Giving::Nothing => Some(FailureClass::SourceGone),
+            Giving::Html => Some(FailureClass::SourceNotAnImage),
+        }
+    }
+
     /// The bytes are held back until they are known to be right and sealed.
     fn last_byte(&mut self, who: usize, id: &str, attempt: u32, staged: bool) {
         let content = self.given();
-        let cached = &self.operators[who].cached;
+        let sender = self.operators[who].cached.clone();
+        let outcome = match self.seal(&sender, content, attempt, who == self.leader) {
+            Ok(()) => {
+                self.operators[who].connection = None;
+                self.last_leaves(id, content, staged)
+            }
+            Err(failure) => Err(failure),
+        };
+        self.hang_up(who);
+        self.end(who, outcome);
+    }
+
+    /// Compares the bytes with what the sender was told that they are, and notes in status what was sent. `may_write`: whether the API server hears him.
+    fn seal(&mut self, sender: &Object, content: u32, attempt: u32, may_write: bool) -> Result<(), Failure> {
         let digest = format!("sha256:{}", sha256(content));
-        let promised = cached.spec.pinned();
-        let trusted = cached
-            .kept
-            .image
-            .as_ref()
-            .filter(|image| !image.adopted && promised.is_none());
+        let promised = sender.spec.pinned();
+        let trusts = promised.is_none() && !sender.spec.build;
+        let trusted = sender.kept.image.as_ref().filter(|image| !image.adopted && trusts);
         let trusted = trusted.and_then(|image| image.source_digest.clone());
         let is_other = promised.as_ref().is_some_and(|pinned| {
             let sha512 = format!("sha512:{}", sha512(content));
             pinned.contradicts(&digest) || pinned.contradicts(&sha512)
         });
-        let outcome = if is_other || trusted.is_some_and(|trusted| trusted != digest) {
-            Err(failure(FailureClass::SourceMismatch))
-        } else if who != self.leader || self.object.gone {
-            Err(failure(FailureClass::Sealing))
-        } else {
-            self.object.kept.sealed = Some(Sealed {
-                attempt,
-                source_digest: promised.map_or(digest, |pinned| pinned.to_string()),
-                sha512: sha512(content),
-                bytes: u64::from(content),
-            });
-            self.object.version += 1;
-            self.operators[who].connection = None;
-            if staged {
-                self.cloud.staged(id, content, self.steady);
-                Ok(Done::Sent)
-            } else {
-                self.cloud.received(id, content).map(|()| Done::Sent)
-            }
-        };
-        self.hang_up(who);
-        self.end(who, outcome);
+        if is_other || trusted.is_some_and(|trusted| trusted != digest) {
+            return Err(failure(FailureClass::SourceMismatch));
+        }
+        if !may_write || self.object.gone {
+            return Err(failure(FailureClass::Sealing));
+        }
+        self.object.kept.sealed = Some(Sealed {
+            attempt,
+            source_digest: promised.map_or(digest, |pinned| pinned.to_string()),
+            sha512: sha512(content),
+            bytes: u64::from(content),
+        });
+        self.object.version += 1;
+        Ok(())
+    }
+
+    /// The cloud has all bytes, or its stage has.
+    fn last_leaves(&mut self, id: &str, content: u32, staged: bool) -> Result<Done, Failure> {
+        if staged {
+            self.cloud.staged(id, content, self.steady);
+            return Ok(Done::Sent);
+        }
+        self.cloud.received(id, content).map(|()| Done::Sent)
     }
 
     /// The connection of a transfer ends.
@@ -265,7 +296,7 @@ impl World {
         }
     }
 
-    fn end(&mut self, who: usize, outcome: Result<Done, planning::image::Failure>) {
+    fn end(&mut self, who: usize, outcome: Result<Done, Failure>) {
         let at = self.steady;
         let operator = &mut self.operators[who];
         let asks = |deed: &Deed| matches!(deed, Deed::Look | Deed::Probe);
@@ -319,9 +350,11 @@ impl World {
             return Step::Rest { look: Duration::MAX };
         }
         let now = self.now();
+        self.follow(who);
+        let jobs = self.jobs_sight(who);
         let operator = &mut self.operators[who];
         operator.notice_what_is_asked();
-        let (wanted, seen) = (operator.cached.wanted(), operator.seen());
+        let (wanted, seen) = (operator.cached.wanted(), operator.seen(jobs));
         let mut step = decide(&wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
         if let (Some(Planted::ForgetsToLook), Step::Await(wait)) = (self.planted, &mut step) {
             (wait.look, wait.until) = (None, Until::Told(Awaited::Admin));
@@ -389,6 +422,10 @@ impl World {
         let due: Vec<Arrival> = due;
         for Arrival { deed, sender, .. } in due {
             self.log.push(format!("arrives late: {deed:?}"));
+            if deed.name().is_long() {
+                self.job_arrives(&deed, &sender);
+                continue;
+            }
             // Nobody hears the answer.
             if let Ok(Done::Created { id }) = self.answer(&deed, &sender) {
                 self.orphans.push(id);

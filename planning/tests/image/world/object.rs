@@ -1,15 +1,22 @@
 //! One object as an API server keeps it: a version that every write must know, and a source for its bytes.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use planning::image::{Algorithm, DeletionPolicy, Execution, ImagePolicy, Kept, Pinned, Via, Wanted};
 
 use super::cloud::{sha256, sha512};
 
+/// How long a build may take.
+const BUILD_DEADLINE: Duration = Duration::from_mins(10);
+
 /// What users write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
-    /// `a` or `b`.
+    /// `a` or `b`: a source, or a recipe where the image is built.
     pub(crate) url: char,
+    pub(crate) build: bool,
+    pub(crate) execution: Execution,
     pub(crate) digest: Option<Algorithm>,
     pub(crate) option: u32,
     pub(crate) policy: ImagePolicy,
@@ -44,6 +51,9 @@ pub(crate) fn published(url: char) -> u32 {
 
 impl Spec {
     pub(crate) fn key(&self) -> String {
+        if self.build {
+            return format!("{}.built", self.url);
+        }
         let digest = match self.digest {
             None => "",
             Some(Algorithm::Sha256) => "-sha256",
@@ -52,9 +62,10 @@ impl Spec {
         format!("{}{digest}", self.url)
     }
 
+    /// Nobody knows what is built before it is.
     pub(crate) fn pinned(&self) -> Option<Pinned> {
         let content = published(self.url);
-        self.digest.map(|algorithm| Pinned {
+        self.digest.filter(|_| !self.build).map(|algorithm| Pinned {
             algorithm,
             hex: match algorithm {
                 Algorithm::Sha256 => sha256(content),
@@ -93,12 +104,12 @@ impl Object {
             chosen_id: None,
             deletion: spec.deletion,
             via: spec.via,
-            fetchable: true,
-            build: None,
+            fetchable: !spec.build,
+            build: spec.build.then_some(BUILD_DEADLINE),
             digest: spec.pinned(),
             compressed: false,
             format: Some("qcow2".to_owned()),
-            execution: Execution::Auto,
+            execution: spec.execution,
             invalid: None,
             paused: spec.paused,
             moved: false,

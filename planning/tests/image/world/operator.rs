@@ -9,6 +9,7 @@ use planning::image::{
 };
 
 use super::cloud::{Cloud, Image, Status, sha512};
+use super::desk::Desk;
 use super::object::Object;
 
 /// What was known of one record.
@@ -33,6 +34,8 @@ pub(crate) struct Operator {
     pub(crate) read_back: BTreeMap<String, ReadBack>,
     /// Its watch is slow.
     pub(crate) lags: bool,
+    /// What it knows of Jobs.
+    pub(crate) desk: Desk,
     records: BTreeMap<String, Memory>,
     asked: Option<(i64, u32, u32)>,
 }
@@ -49,18 +52,17 @@ impl Operator {
             unshown: None,
             read_back: BTreeMap::new(),
             lags: false,
+            desk: Desk::default(),
             records: BTreeMap::new(),
             asked: None,
         }
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self, jobs: JobsSight) -> Seen {
         Seen {
             cloud: self.cloud.clone(),
             source: self.source.clone(),
-            jobs: JobsSight::Off {
-                why: "this operator makes no Jobs".to_owned(),
-            },
+            jobs,
             abilities: Some(Abilities {
                 server_side: true,
                 staged: true,

@@ -26,7 +26,7 @@ impl World {
             Step::Settle(settlement) => {
                 let is_noted = *settlement == Settlement::Nothing || self.write(who, |object| object.kept = kept);
                 if is_noted && mishap != Mishap::AnswerLost {
-                    self.operators[who].op = None;
+                    self.forget(who);
                 }
             }
             Step::Claim => {
@@ -36,12 +36,7 @@ impl World {
                 self.left_behind.clone_from(left_behind);
                 self.write(who, |object| (object.finalizer, object.gone) = (false, true));
             }
-            Step::Stop(why) => {
-                let since = self.steady;
-                if let Some(op) = &mut self.operators[who].op {
-                    op.state = OpState::Stopping { since, why: *why };
-                }
-            }
+            Step::Stop(why) => self.stop(who, *why),
             Step::Do { deed, form } => self.begin(who, deed, *form, mishap),
             Step::Await(_) | Step::Rest { .. } | Step::Hold(_) => {}
         }
@@ -84,6 +79,9 @@ impl World {
         if mishap == Mishap::Hangs {
             return;
         }
+        if form == Form::Job {
+            return self.begin_job(who, deed, mishap);
+        }
         let outcome = match deed {
             Deed::Look => {
                 self.looks += 1;
@@ -102,7 +100,7 @@ impl World {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
-            Deed::Build { .. } => panic!("nothing is built in this world"),
+            Deed::Build { .. } => panic!("nothing is built by an operator itself"),
             short => {
                 let sender = self.operators[who].cached.clone();
                 if let Mishap::Late(commands) = mishap {

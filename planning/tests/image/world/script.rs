@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use planning::image::{Algorithm, Deed, DeletionPolicy, ImagePolicy, Intent, OpState, Settlement, Step, Via};
+use planning::image::{
+    Algorithm, Deed, DeletionPolicy, Execution, Form, ImagePolicy, Intent, OpState, Settlement, Step, Via,
+};
 
 use super::cloud::{Image, Status, id_of};
 use super::object::Spec;
 use super::{Giving, Mishap, World};
 
-fn number<T: std::str::FromStr>(word: &str) -> T {
+pub(super) fn number<T: std::str::FromStr>(word: &str) -> T {
     word.parse().unwrap_or_else(|_| panic!("{word} is no number"))
 }
 
@@ -39,11 +41,21 @@ fn via(word: &str) -> Via {
     }
 }
 
+fn execution(word: &str) -> Execution {
+    match word {
+        "Auto" => Execution::Auto,
+        "Job" => Execution::Job,
+        other => panic!("{other} is no form"),
+    }
+}
+
 impl Spec {
     /// As `digest=sha256 via=ServerSide policy=Adopt` says.
     pub(crate) fn of(text: &str) -> Self {
         let mut spec = Self {
             url: 'a',
+            build: false,
+            execution: Execution::Auto,
             digest: None,
             option: 0,
             policy: ImagePolicy::Create,
@@ -63,6 +75,8 @@ impl Spec {
     fn edit(&mut self, name: &str, value: &str) {
         match name {
             "url" => self.url = value.chars().next().unwrap_or('a'),
+            "build" => self.build = value == "yes",
+            "execution" => self.execution = execution(value),
             "digest" => self.digest = digest(value),
             "option" => self.option = number(value),
             "policy" => self.policy = policy(value),
@@ -95,6 +109,7 @@ impl World {
             ["source", rest @ ..] => self.of_source(rest),
             ["image", rest @ ..] => self.of_image(rest),
             ["stranger", rest @ ..] => self.of_stranger(rest),
+            ["jobs" | "builds" | "node" | "pod", ..] => self.of_jobs(&words),
             other => self.of_object(other),
         }
         self.check();
@@ -260,7 +275,11 @@ pub(crate) fn described(step: &Step) -> String {
         Step::Record(Intent::Image { image }) => format!("writes that {} is had", image.id),
         Step::Record(Intent::Forget) => "forgets the other content".to_owned(),
         Step::Record(Intent::Anew) => "begins anew".to_owned(),
-        Step::Do { deed, .. } => told(deed),
+        Step::Do {
+            deed,
+            form: Form::InProcess,
+        } => told(deed),
+        Step::Do { deed, form: Form::Job } => format!("{} in a Job", told(deed)),
         Step::Stop(why) => format!("stops it: {why:?}"),
         Step::Settle(settlement) => format!("notes {settlement:?}"),
         Step::Claim => "claims the object".to_owned(),
