@@ -122,7 +122,7 @@ async fn an_image_of_another_project_under_our_id_is_not_ours_whatever_marks_it_
         store.publish(&theirs, &image, "sha256:1").await.unwrap_err().class,
         store.amend(&theirs, &image).await.unwrap_err().class,
         store.hold(&theirs, &owner, &owner).await.unwrap_err().class,
-        store.relinquish(&theirs, &owner).await.unwrap_err().class,
+        store.relinquish(&theirs, &owner, None).await.unwrap_err().class,
         store
             .discard(&theirs, &image.subject.marked(1))
             .await
