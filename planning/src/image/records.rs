@@ -217,7 +217,7 @@ fn current<'a>(case: &Case<'_>, mine: &[&'a RecordSeen]) -> Option<&'a RecordSee
 /// The one image of the present attempt, which is not verified.
 fn in_state(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> Step {
     match record.state {
-        RecordState::Empty => send(case, record),
+        RecordState::Empty => send(case, record, at),
         RecordState::Spoilt | RecordState::Dead => {
             let why = match path(case) {
                 Path::Import if case.kept.sealed_of(record.attempt).is_none() => AttemptReason::ImportFailed,

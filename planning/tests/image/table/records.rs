@@ -208,6 +208,25 @@ fn r28_an_image_is_built_in_a_job_and_nowhere_else() {
 }
 
 #[test]
+fn r28_while_jobs_cannot_be_had_the_cloud_is_looked_at_as_often_as_at_rest() {
+    for records in [Vec::new(), vec![record(2, RecordState::Empty)]] {
+        let seen = |seconds| {
+            let others = Vec::new();
+            let records = records.clone();
+            Input::with(&[]).changed(|input| {
+                input.wanted.execution = Execution::Job;
+                let why = "start the operator with --jobs".to_owned();
+                input.seen.jobs = JobsSight::Off { why };
+                input.seen.cloud = looked(Cloud { records, others }, before(seconds));
+            })
+        };
+        let rests = look_ready(KEY).as_secs();
+        holds_for(&seen(rests - 1).step(), HaltReason::JobsUnavailable);
+        is_done(&seen(rests + 1).step(), &Deed::Look);
+    }
+}
+
+#[test]
 fn r24_an_image_that_was_built_anew_need_not_have_the_bytes_of_the_first() {
     let input = Input::with(&[verified(2)]).changed(|input| {
         input.kept.image = Some(planning::image::CloudImage {
