@@ -43,6 +43,8 @@ pub(super) fn chosen(wanted: &Wanted, kept: &Kept, seen: &Seen) -> (Path, Option
     let abilities = seen.abilities.clone().unwrap_or_default();
     let has_failed = kept.imports_failed >= IMPORTS_AT_MOST;
     match wanted.via {
+        // The Job that builds it sends it itself.
+        _ if wanted.build.is_some() => (Path::Upload, None),
         Via::Auto | Via::Upload => (Path::Upload, None),
         Via::ServerSide => unless(
             Path::Import,

@@ -401,6 +401,48 @@ fn r29_what_does_not_come_off_its_stage_is_sent_the_next_time() {
 }
 
 #[test]
+fn r29_what_is_built_is_sent_and_judged_as_sent_whatever_way_is_asked_for() {
+    for via in [Via::Staged, Via::ServerSide] {
+        let built = |record| {
+            by_stage(record).changed(|input| {
+                input.wanted.via = via;
+                input.wanted.build = Some(Duration::from_hours(2));
+                input.wanted.digest = pinned(Algorithm::Sha512, "bb");
+            })
+        };
+        for state in [RecordState::Spoilt, RecordState::Dead] {
+            let unsealed = built(record(2, state)).changed(|input| input.kept.sealed = None);
+            writes_attempt(&unsealed.step(), 3, AttemptReason::Spoilt);
+        }
+        let stored = |seconds| {
+            let moved = before(seconds);
+            let state = RecordState::Receiving;
+            built(RecordSeen {
+                moved,
+                ..record(2, state)
+            })
+        };
+        let wait = waits_for(&stored(900).step(), WaitReason::ForeignTransfer);
+        assert_eq!(wait.message, "all bytes were sent, and the cloud stores them");
+        writes_attempt(&stored(901).step(), 3, AttemptReason::Stalled);
+        let changed = RecordSeen {
+            sha512: Some("cc".to_owned()),
+            ..record(2, RecordState::Whole)
+        };
+        writes_attempt(&built(changed).step(), 3, AttemptReason::Mismatch);
+        let converted = RecordSeen {
+            format: Some("raw".to_owned()),
+            ..record(2, RecordState::Whole)
+        };
+        let unsealed = built(converted).changed(|input| {
+            input.wanted.format = Some("qcow2".to_owned());
+            input.kept.sealed = None;
+        });
+        writes_attempt(&unsealed.step(), 3, AttemptReason::Mismatch);
+    }
+}
+
+#[test]
 fn r30_a_spoilt_record_gets_the_next_attempt_written_before_it_is_discarded() {
     for state in [RecordState::Spoilt, RecordState::Dead] {
         writes_attempt(&Input::with(&[record(2, state)]).step(), 3, AttemptReason::Spoilt);
