@@ -23,7 +23,7 @@ const NAMED: usize = 3;
 pub(super) fn ladder(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Step {
     adoption(case, cloud, at)
         .or_else(|| name_taken(case, cloud, at))
-        .or_else(|| prepared(case).err())
+        .or_else(|| prepared(case, at).err())
         .unwrap_or_else(|| begun(case))
 }
 

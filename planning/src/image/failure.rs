@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::op::StopReason;
+use super::op::{DeedName, StopReason};
 
 /// A deed that did not do what it should.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,12 +165,25 @@ impl FailureClass {
         }
     }
 
-    /// Whether it comes when all bytes were moved, or many, and what follows depends on how often it did, whatever becomes meanwhile of the record in the
-    /// cloud.
-    pub(super) const fn is_counted_on(self) -> bool {
-        matches!(
+    /// Whether it comes when all bytes were moved, or many, or an image was built for nothing, and what follows depends on how often it did, whatever becomes
+    /// meanwhile of the record in the cloud.
+    pub(super) const fn is_counted_on(self, deed: DeedName) -> bool {
+        let is_of_bytes = matches!(
             self,
             Self::Quota | Self::SourceMismatch | Self::Sealing | Self::OutOfMemory
-        )
+        );
+        is_of_bytes && matches!(deed, DeedName::Transfer | DeedName::Build) || self.is_of_build(deed)
+    }
+
+    /// Whether what builds is at fault, and not what sends: it failed, with whatever code, or did not end in its time.
+    pub(super) const fn is_of_build(self, deed: DeedName) -> bool {
+        let may_be = matches!(
+            self,
+            Self::BuildFailed { .. }
+                | Self::Stopped {
+                    why: StopReason::Stalled
+                }
+        );
+        may_be && matches!(deed, DeedName::Build)
     }
 }

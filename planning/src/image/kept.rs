@@ -27,8 +27,8 @@ pub struct Kept {
     pub sealed: Option<Sealed>,
     /// What is tried again, and when.
     pub retry: Option<Retry>,
-    /// The last of the transfers in a row that were for nothing, where it matters how many there were. What else fails in between does not end the row, however
-    /// their records in the cloud end.
+    /// The last of the transfers or builds in a row that were for nothing, where it matters how many there were. What else fails in between does not end the
+    /// row, however their records in the cloud end.
     pub in_vain: Option<Retry>,
     /// Why nothing is done until somebody changes something.
     pub halted: Option<Halted>,
@@ -115,9 +115,9 @@ impl Retry {
         now.wall < self.until && !too_far && self.concerns(wanted)
     }
 
-    /// Whether bytes were moved for nothing, and how often they were counts.
-    pub(super) fn is_in_vain(&self) -> bool {
-        matches!(self.deed, DeedName::Transfer | DeedName::Build) && self.class.is_counted_on()
+    /// Whether bytes were moved or an image was built for nothing, and how often counts.
+    pub(super) const fn is_in_vain(&self) -> bool {
+        self.class.is_counted_on(self.deed)
     }
 
     /// Whether clearing away failed, which holds up nothing but more of it.

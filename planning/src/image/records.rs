@@ -217,7 +217,7 @@ fn current<'a>(case: &Case<'_>, mine: &[&'a RecordSeen]) -> Option<&'a RecordSee
 /// The one image of the present attempt, which is not verified.
 fn in_state(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> Step {
     match record.state {
-        RecordState::Empty => send(case, record),
+        RecordState::Empty => send(case, record, at),
         RecordState::Spoilt | RecordState::Dead => {
             let why = match path(case) {
                 Path::Import if case.kept.sealed_of(record.attempt).is_none() => AttemptReason::ImportFailed,
@@ -307,7 +307,8 @@ fn whole(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> S
 
 /// Whether the cloud itself got the bytes: whoever sends them seals them before.
 fn was_fetched(case: &Case<'_>, record: &RecordSeen) -> bool {
-    case.wanted.via == Via::ServerSide && case.kept.sealed_of(record.attempt).is_none()
+    let may_be = case.wanted.via == Via::ServerSide && case.wanted.build.is_none();
+    may_be && case.kept.sealed_of(record.attempt).is_none()
 }
 
 /// The attempt after this one and after everything that status knows of.

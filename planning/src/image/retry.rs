@@ -2,16 +2,18 @@
 //!
 //! A delay is as long as it says here, and up to a quarter longer: by a second where that is less, and by [`SPREAD`] at most.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::failure::{FINAL_EXITS, Failure, FailureClass};
 use super::kept::{Halted, Kept, Retry};
-use super::op::{Deed, DeedName, Done, Op, StopReason};
+use super::op::{Deed, DeedName, Done, Form, Op, StopReason};
 use super::spread::spread;
 use super::step::{HaltReason, Settlement};
 use super::wanted::{Now, Wanted};
+use super::wording::JOB_DELETED;
 
 /// How much longer than it must something waits at most.
 const SPREAD: Duration = Duration::from_mins(1);
@@ -29,6 +31,8 @@ const QUOTA_TRIED: u32 = 2;
 const CREDENTIALS: Duration = Duration::from_mins(4);
 /// Somebody must give us a role.
 const PERMISSION: Duration = Duration::from_mins(30);
+/// Longest time between two builds of an image that the cloud does not take.
+const BUILT_IN_VAIN: Duration = Duration::from_mins(30);
 /// Machines live for days.
 const IN_USE: Duration = Duration::from_hours(1);
 /// A race with something of ours is over at the next look; three in a row are none.
@@ -59,8 +63,18 @@ pub fn settle(op: &Op, outcome: &Result<Done, Failure>, wanted: &Wanted, kept: &
         ) => Settlement::Progressed,
         // What a cloud does not take by a stage, or does not fetch, is sent as it is.
         Err(failure) if is_import(&op.deed) && is_refused(failure) => Settlement::ImportRefused,
-        Err(failure) => failed(name, failure, wanted, kept, now),
+        Err(failure) => failed(name, &as_seen(failure, op, wanted), wanted, kept, now),
     }
+}
+
+/// What an op has failed with. A Job that was ended for something else, where nothing else is wanted, was deleted by somebody who may do so again and again.
+pub(super) fn as_seen<'a>(failure: &'a Failure, op: &Op, wanted: &Wanted) -> Cow<'a, Failure> {
+    let is_wanted = op.key == wanted.key && wanted.invalid.is_none() && wanted.deleting.is_none();
+    let why = StopReason::Changed;
+    if op.form == Form::Job && failure.class == (FailureClass::Stopped { why }) && is_wanted {
+        return Cow::Owned(Failure::new(FailureClass::JobVanished, JOB_DELETED));
+    }
+    Cow::Borrowed(failure)
 }
 
 fn is_import(deed: &Deed) -> bool {
@@ -98,6 +112,9 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
             Settlement::Nothing
         }
         (FailureClass::Stopped { why }, _) if why != StopReason::Stalled => Settlement::Nothing,
+        (FailureClass::Unavailable | FailureClass::Throttled | FailureClass::Busy, DeedName::Build) => {
+            again(built_in_vain(failure, count))
+        }
         (FailureClass::Unavailable | FailureClass::Throttled, _) => again(patience(failure, count)),
         (FailureClass::Busy, _) => again(BUSY),
         // Each time bytes are moved for nothing, until somebody has done what people do.
@@ -195,6 +212,8 @@ fn same<'a>(deed: DeedName, class: FailureClass, wanted: &Wanted, kept: &'a Kept
         let since = now.wall.duration_since(before.first_time);
         // What is missing when the source is asked is missing when it is read.
         let is_same = before.class == class && (before.deed == deed || is_of_source);
+        // However a build fails, it is the same one.
+        let is_same = is_same || class.is_of_build(deed) && before.class.is_of_build(before.deed);
         let is_same = is_same && before.generation == wanted.generation;
         is_same && !(is_of_source && since > SOURCE_WINDOW)
     })
@@ -277,6 +296,13 @@ fn whole_seconds(delay: Duration) -> Duration {
 fn patience(failure: &Failure, count: u32) -> Duration {
     let told = failure.retry_after.map(|told| told.min(LONGEST_ASKED));
     told.unwrap_or_else(|| doubled(count))
+}
+
+/// What the cloud does not take is built anew, which takes a machine's time: after 1, 2, 4, … minutes, and never before the cloud says so.
+fn built_in_vain(failure: &Failure, count: u32) -> Duration {
+    let minutes = 1_u64 << count.saturating_sub(1).min(5);
+    let pause = Duration::from_mins(minutes).min(BUILT_IN_VAIN);
+    pause.max(patience(failure, count))
 }
 
 fn doubled(count: u32) -> Duration {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::case::{Case, hold, in_process};
+use super::decide::look_ready;
 use super::execution::executed_as;
 use super::judge::pinned;
 use super::kept::Kept;
@@ -42,6 +43,8 @@ pub(super) fn chosen(wanted: &Wanted, kept: &Kept, seen: &Seen) -> (Path, Option
     let abilities = seen.abilities.clone().unwrap_or_default();
     let has_failed = kept.imports_failed >= IMPORTS_AT_MOST;
     match wanted.via {
+        // The Job that builds it sends it itself.
+        _ if wanted.build.is_some() => (Path::Upload, None),
         Via::Auto | Via::Upload => (Path::Upload, None),
         Via::ServerSide => unless(
             Path::Import,
@@ -79,14 +82,16 @@ fn unless(path: Path, obstacles: &[(bool, &'static str)]) -> (Path, Option<&'sta
     }
 }
 
-/// What is still to be found out before a record is made or filled; `Ok` when nothing is.
+/// What is still to be found out before a record is made or filled; `Ok` when nothing is. `at`: when the cloud was seen.
 #[expect(
     clippy::result_large_err,
     reason = "a step is no failure, and one is made for a decision"
 )]
-pub(super) fn prepared(case: &Case<'_>) -> Result<Form, Step> {
+pub(super) fn prepared(case: &Case<'_>, at: Duration) -> Result<Form, Step> {
     let halt = |Halt { reason, message, look }| {
-        let again = (reason == HaltReason::JobsUnavailable).then(|| case.now.steady + JOBS_AGAIN);
+        // Meanwhile somebody else may bring the image.
+        let again = (case.now.steady + JOBS_AGAIN).min(at + look_ready(&case.wanted.key));
+        let again = (reason == HaltReason::JobsUnavailable).then_some(again);
         hold(reason, &message, look.or(again))
     };
     let (form, _) = executed_as(case.wanted, &case.seen.jobs).map_err(halt)?;
@@ -118,8 +123,8 @@ fn source<'a>(case: &Case<'a>) -> Result<&'a Source, Step> {
 }
 
 /// Fills an empty record.
-pub(super) fn send(case: &Case<'_>, record: &RecordSeen) -> Step {
-    let form = match prepared(case) {
+pub(super) fn send(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
+    let form = match prepared(case, at) {
         Ok(form) => form,
         Err(step) => return step,
     };

@@ -33,6 +33,8 @@ pub(super) const IMPORT_FAILED: &str =
     "see whether the cloud itself can reach the source, or set spec.transfer.via to Upload";
 /// Before bytes move.
 pub(super) const BUILDING: &str = "the image is built";
+/// Where others deleted the Job.
+pub(super) const JOB_DELETED: &str = "the Job was deleted before it was done, and its image is still wanted";
 
 /// How many are before somebody who waits for his turn.
 pub(super) fn in_line(ahead: u32) -> String {

@@ -2,7 +2,7 @@
 //! Job at a time works for it, and none is left over.
 
 use crds::conditions::{ConditionType, find};
-use planning::image::{HaltReason, Step};
+use planning::image::{FailureClass, HaltReason, Step, WaitReason};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
@@ -209,6 +209,43 @@ fn a_job_that_is_gone_is_made_again_whoever_deleted_it() {
         assert_eq!(count(&world, "builds a.built#1 in a Job"), 2, "{:#?}", world.log);
         is_there(&world, 1, 1);
     }
+}
+
+#[test]
+fn a_job_that_somebody_deletes_again_and_again_is_told_of_and_comes_when_he_does_not() {
+    let mut world = world("build=yes", &["run"]);
+    for _ in 0..4 {
+        told(&mut world, &["jobs told to go", "run", "pass 10", "run"]);
+    }
+    let retry = world.object.kept.retry.clone().expect("it is tried again");
+    assert_eq!((retry.class, retry.count), (FailureClass::JobVanished, 4));
+    assert!(
+        matches!(&world.last, Some(Step::Await(wait)) if wait.reason == WaitReason::Retry),
+        "{:#?}",
+        world.log
+    );
+    let failure = world.status.last_failure.as_ref().expect("it is told");
+    assert!(failure.message.starts_with("the Job was deleted"), "{failure:?}");
+    told(&mut world, &["settle 5"]);
+    is_there(&world, 1, 1);
+}
+
+#[test]
+fn a_build_that_fails_with_one_code_and_another_is_tried_three_times_too() {
+    let mut world = world("build=yes", &["builds fail 1 1", "run", "pass 10", "pass 40", "run"]);
+    // The next one is gone before it ends.
+    told(&mut world, &["pass 80", "run", "pass 10", "pod evicted", "run"]);
+    told(
+        &mut world,
+        &["builds fail 2 1", "settle 3", "builds fail 1 1", "settle 10"],
+    );
+    assert_eq!(count(&world, "notes BuildFailed"), 3, "{:#?}", world.log);
+    assert_eq!(count(&world, "builds a.built#1 in a Job"), 4, "{:#?}", world.log);
+    assert!(
+        matches!(&world.last, Some(Step::Hold(halt)) if halt.reason == HaltReason::BuildFailed),
+        "{:#?}",
+        world.log
+    );
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn sending(view: &View<'_>) -> String {
     // A process that has not asked does not know.
     let is_known = view.seen.abilities.is_some() && matches!(view.seen.source, Sight::Seen { .. });
     match chosen(view.wanted, &view.kept, view.seen) {
-        (_, Some(why)) if is_known && view.wanted.build.is_none() => format!("{SENDING}: {why}"),
+        (_, Some(why)) if is_known => format!("{SENDING}: {why}"),
         _ => SENDING.to_owned(),
     }
 }

@@ -10,6 +10,7 @@ use crate::image::deletion::is_held_elsewhere;
 use crate::image::failure::FailureClass;
 use crate::image::kept::Kept;
 use crate::image::op::{Deed, DeedName, Done, OpState, StopReason};
+use crate::image::retry::as_seen;
 use crate::image::seen::{Seen, Sight};
 use crate::image::status::whole_seconds;
 use crate::image::step::{AttemptReason, Intent, Step};
@@ -118,6 +119,7 @@ fn of_deed(view: &View<'_>, now: Now) -> Option<LastFailure> {
     else {
         return None;
     };
+    let failure = as_seen(failure, op, view.wanted);
     let is_stopped = matches!(failure.class, FailureClass::Stopped { why } if why != StopReason::Stalled);
     if is_stopped || op.deed.name() == DeedName::Look {
         return None;

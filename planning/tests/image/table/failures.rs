@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use planning::image::{
-    Deed, DeedName, DiscardReason, Done, Failure, FailureClass, HaltReason, Retry, Settlement, Step, StopReason, after,
-    look_again,
+    Deed, DeedName, DiscardReason, Done, Failure, FailureClass, Form, HaltReason, Op, Retry, Settlement, Step,
+    StopReason, after, look_again,
 };
 
 use super::{Input, KEY, OTHER, earlier, ended, failure, input, retry, sealed, transfer, wall};
@@ -276,13 +276,82 @@ fn other_bytes_are_downloaded_once_more_before_they_are_believed() {
     assert_eq!(message, "it did not work; the time before: it gave sha256:aa");
 }
 
+/// A Job that was told to end for something else.
+fn ended_in_job(before: Option<Retry>) -> Input {
+    let why = StopReason::Changed;
+    input().changed(|input| {
+        input.kept.retry = before;
+        let op = ended(transfer(2), Err(failure(FailureClass::Stopped { why })));
+        input.op = Some(Op { form: Form::Job, ..op });
+    })
+}
+
+#[test]
+fn a_job_that_others_delete_again_and_again_is_made_ever_more_seldom() {
+    let mut before = None;
+    for seconds in [0, 0, 0, 1, 2, 4] {
+        let Step::Settle(settlement) = ended_in_job(before).step() else {
+            panic!("it is noted first")
+        };
+        waits(&settlement, seconds);
+        before = match settlement {
+            Settlement::Retry(retry) => Some(retry),
+            _ => None,
+        };
+    }
+    let last = before.expect("it is tried again");
+    assert_eq!((last.class, last.count), (FailureClass::JobVanished, 6));
+    assert_eq!(
+        last.message,
+        "the Job was deleted before it was done, and its image is still wanted"
+    );
+}
+
+#[test]
+fn a_job_that_was_ended_because_something_else_is_wanted_says_nothing() {
+    type Change = fn(&mut Input);
+    let changes: [Change; 3] = [
+        |input| OTHER.clone_into(&mut input.wanted.key),
+        |input| input.wanted.invalid = Some("it has no name".to_owned()),
+        |input| input.wanted.deleting = Some(wall()),
+    ];
+    for change in changes {
+        let step = ended_in_job(None).changed(change).step();
+        assert_eq!(step, Step::Settle(Settlement::Nothing));
+    }
+}
+
+fn build() -> Deed {
+    Deed::Build {
+        id: "x".to_owned(),
+        attempt: 2,
+    }
+}
+
+#[test]
+fn a_built_image_that_the_cloud_does_not_take_is_built_ever_more_seldom() {
+    for class in [FailureClass::Unavailable, FailureClass::Throttled, FailureClass::Busy] {
+        let mut before = None;
+        for minutes in [1, 2, 4, 8, 16, 30, 30] {
+            let settlement = outcome(build(), Err(failure(class)), before);
+            waits(&settlement, 60 * minutes);
+            before = match settlement {
+                Settlement::Retry(retry) => Some(retry),
+                _ => None,
+            };
+        }
+    }
+    let asks = Failure {
+        retry_after: Some(Duration::from_mins(50)),
+        ..failure(FailureClass::Throttled)
+    };
+    waits(&outcome(build(), Err(asks), None), 3000);
+}
+
 #[test]
 fn a_build_is_tried_three_times() {
     let class = FailureClass::BuildFailed { exit: 1 };
-    let build = Deed::Build {
-        id: "x".to_owned(),
-        attempt: 2,
-    };
+    let build = build();
     let tried = |count| {
         let before = retry(DeedName::Build, class, 0).map(|before| Retry { count, ..before });
         outcome(build.clone(), Err(failure(class)), before)

@@ -208,6 +208,25 @@ fn r28_an_image_is_built_in_a_job_and_nowhere_else() {
 }
 
 #[test]
+fn r28_while_jobs_cannot_be_had_the_cloud_is_looked_at_as_often_as_at_rest() {
+    for records in [Vec::new(), vec![record(2, RecordState::Empty)]] {
+        let seen = |seconds| {
+            let others = Vec::new();
+            let records = records.clone();
+            Input::with(&[]).changed(|input| {
+                input.wanted.execution = Execution::Job;
+                let why = "start the operator with --jobs".to_owned();
+                input.seen.jobs = JobsSight::Off { why };
+                input.seen.cloud = looked(Cloud { records, others }, before(seconds));
+            })
+        };
+        let rests = look_ready(KEY).as_secs();
+        holds_for(&seen(rests - 1).step(), HaltReason::JobsUnavailable);
+        is_done(&seen(rests + 1).step(), &Deed::Look);
+    }
+}
+
+#[test]
 fn r24_an_image_that_was_built_anew_need_not_have_the_bytes_of_the_first() {
     let input = Input::with(&[verified(2)]).changed(|input| {
         input.kept.image = Some(planning::image::CloudImage {
@@ -379,6 +398,48 @@ fn r29_what_does_not_come_off_its_stage_is_sent_the_next_time() {
     let id = "wanted-2".to_owned();
     let as_it_was = by_stage(record(2, RecordState::Whole)).step();
     assert_eq!(as_it_was, Step::Record(Intent::Publishing { id, attempt: 2 }));
+}
+
+#[test]
+fn r29_what_is_built_is_sent_and_judged_as_sent_whatever_way_is_asked_for() {
+    for via in [Via::Staged, Via::ServerSide] {
+        let built = |record| {
+            by_stage(record).changed(|input| {
+                input.wanted.via = via;
+                input.wanted.build = Some(Duration::from_hours(2));
+                input.wanted.digest = pinned(Algorithm::Sha512, "bb");
+            })
+        };
+        for state in [RecordState::Spoilt, RecordState::Dead] {
+            let unsealed = built(record(2, state)).changed(|input| input.kept.sealed = None);
+            writes_attempt(&unsealed.step(), 3, AttemptReason::Spoilt);
+        }
+        let stored = |seconds| {
+            let moved = before(seconds);
+            let state = RecordState::Receiving;
+            built(RecordSeen {
+                moved,
+                ..record(2, state)
+            })
+        };
+        let wait = waits_for(&stored(900).step(), WaitReason::ForeignTransfer);
+        assert_eq!(wait.message, "all bytes were sent, and the cloud stores them");
+        writes_attempt(&stored(901).step(), 3, AttemptReason::Stalled);
+        let changed = RecordSeen {
+            sha512: Some("cc".to_owned()),
+            ..record(2, RecordState::Whole)
+        };
+        writes_attempt(&built(changed).step(), 3, AttemptReason::Mismatch);
+        let converted = RecordSeen {
+            format: Some("raw".to_owned()),
+            ..record(2, RecordState::Whole)
+        };
+        let unsealed = built(converted).changed(|input| {
+            input.wanted.format = Some("qcow2".to_owned());
+            input.kept.sealed = None;
+        });
+        writes_attempt(&unsealed.step(), 3, AttemptReason::Mismatch);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use planning::image::{
     AttemptReason, Deed, DeedName, DiscardReason, Done, FailureClass, HaltReason, Halted, Intent, Kept, Settlement,
-    Step, after,
+    Step, StopReason, after,
 };
 
 use super::{Input, KEY, ended, failure, had, input, retry, sealed, transfer};
@@ -85,6 +85,35 @@ fn transfers_for_nothing_are_counted_however_their_records_end() {
             }
         }
         assert_eq!(input.kept.halted.map(|halted| halted.reason), Some(reason), "{class:?}");
+    }
+}
+
+#[test]
+fn builds_that_fail_are_counted_however_they_do_and_whatever_fails_between() {
+    let why = StopReason::Stalled;
+    let exit = |exit| FailureClass::BuildFailed { exit };
+    for classes in [
+        [exit(1), exit(2), exit(1)],
+        [exit(1), FailureClass::Stopped { why }, exit(2)],
+        [FailureClass::Stopped { why }; 3],
+    ] {
+        let mut input = input();
+        for class in classes {
+            assert_eq!(input.kept.halted, None, "{classes:?}");
+            for class in [FailureClass::JobVanished, FailureClass::Unavailable, class] {
+                let build = Deed::Build {
+                    id: format!("{KEY}-2"),
+                    attempt: 2,
+                };
+                input.op = Some(ended(build, Err(failure(class))));
+                input.kept = written(&input, &input.step());
+            }
+        }
+        assert_eq!(
+            input.kept.halted.map(|halted| halted.reason),
+            Some(HaltReason::BuildFailed),
+            "{classes:?}"
+        );
     }
 }
 
