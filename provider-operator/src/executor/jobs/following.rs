@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use kube::api::PropagationPolicy;
 use operator_kit::failure::chain;
 use tokio::time;
 
@@ -24,8 +23,7 @@ impl Shared {
                 let there = self.hands.is_there(object, &target.name, &target.uid).await;
                 there.map(|is_there| !is_there)
             } else {
-                let foreground = PropagationPolicy::Foreground;
-                self.hands.delete(object, &target.name, &target.uid, foreground).await
+                self.hands.delete(object, &target.name, &target.uid).await
             };
             match asked {
                 Ok(true) => break,
