@@ -58,6 +58,9 @@ impl Shared {
     pub(super) fn see(self: &Arc<Self>, known: Known) {
         let now = self.steady.now();
         let object = known.plan.object.clone();
+        if self.desk().is_left_over(&known) {
+            self.clear_away(&known);
+        }
         let (news, asks) = self.desk().see(&known, now);
         if news {
             (self.wake)(&object);
@@ -78,6 +81,23 @@ impl Shared {
             let shared = Arc::clone(self);
             self.one_by_one(&object, async move { shared.ask(known, over).await });
         }
+    }
+
+    /// Ends a Job that nobody waits for. What cannot be done is done when it is seen again.
+    fn clear_away(self: &Arc<Self>, known: &Known) {
+        let (shared, object) = (Arc::clone(self), known.plan.object.clone());
+        let (name, uid) = (known.name.clone(), known.uid.clone());
+        self.tasks.spawn(async move {
+            for _ in 0..TRIES {
+                match shared.hands.delete(&object, &name, &uid).await {
+                    Ok(_) => break,
+                    Err(error) => {
+                        tracing::debug!(%object, error = chain(&error), "unable to end a Job that was left over; it is tried again");
+                        time::sleep(PAUSE).await;
+                    }
+                }
+            }
+        });
     }
 
     /// Looks from time to time why this Job does not begin, as nobody else tells what its Pods wait for. Ends with the beginning, and with this process.
