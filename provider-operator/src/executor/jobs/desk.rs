@@ -47,6 +47,8 @@ struct Entry {
     job: Option<Target>,
     /// Since when the container that sends runs.
     sends: Option<Duration>,
+    /// Whether it runs no more, as far as the Job tells: its Pod has a successor, or its node does not answer.
+    is_silent: bool,
     /// What was sent when that was last seen to change, and when.
     sent: Option<(i64, Duration)>,
     /// Whether somebody looks why it does not begin, and what he has found.
@@ -84,6 +86,7 @@ impl Entry {
             since,
             job: None,
             sends: None,
+            is_silent: false,
             sent: None,
             is_looked_after: false,
             held: None,
@@ -311,10 +314,31 @@ impl Desk {
 
 /// What holds a Job up before it sends.
 impl Desk {
-    /// Whether somebody has to begin to look; once for each Job.
+    /// Whether somebody has to begin to look: one at a time does for each Job.
     pub(super) fn look_after(&mut self, object: &ObjectId, uid: &str) -> bool {
         let entry = self.entries.get_mut(object).filter(|entry| entry.is(uid));
         entry.is_some_and(|entry| !std::mem::replace(&mut entry.is_looked_after, true))
+    }
+
+    /// Whether whoever looks is to look once more: as long as it is to begin, or may have to once more.
+    pub(super) fn looks_on(&mut self, object: &ObjectId, uid: &str) -> bool {
+        let is_closed = self.is_closed;
+        let Some(entry) = self.entries.get_mut(object).filter(|entry| entry.is(uid)) else {
+            return false;
+        };
+        let is_before = matches!(entry.state, State::Under) && (entry.sends.is_none() || entry.is_silent);
+        entry.is_looked_after = is_before && !is_closed;
+        entry.is_looked_after
+    }
+
+    /// Its Pod has a successor that has not come to send: nothing can move before, and a build is done once more. Says whether that is news.
+    pub(super) fn begin_anew(&mut self, object: &ObjectId, uid: &str, now: Duration) -> bool {
+        let is_silent = |entry: &&mut Entry| entry.is(uid) && entry.is_silent && matches!(entry.state, State::Under);
+        let Some(entry) = self.entries.get_mut(object).filter(is_silent) else {
+            return false;
+        };
+        (entry.since, entry.sends, entry.is_silent) = (now, None, false);
+        true
     }
 
     /// Whether it is still to begin.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use operator_kit::failure::chain;
 use tokio::time;
 
-use super::beginning::held_up;
+use super::beginning::{held_up, is_before_sending};
 use super::desk::Target;
 use super::ending::{end, vanished};
 use super::known::{Known, Over, Stage};
@@ -110,14 +110,16 @@ impl Shared {
             let mut pause = FIRST_LOOK;
             loop {
                 time::sleep(pause).await;
-                if !shared.desk().begins(&object, &uid) {
+                if !shared.desk().looks_on(&object, &uid) {
                     return;
                 }
                 match shared.hands.pods(&object).await {
                     Ok(pods) => {
+                        let is_anew = is_before_sending(&object, &uid, &pods)
+                            && shared.desk().begin_anew(&object, &uid, shared.steady.now());
                         let held = held_up(&object, &uid, &pods);
-                        let is_news = shared.desk().hold(&object, &uid, held);
-                        if is_news {
+                        let is_held = shared.desk().hold(&object, &uid, held);
+                        if is_anew || is_held {
                             (shared.wake)(&object);
                         }
                     }

@@ -353,3 +353,33 @@ fn a_job_of_an_earlier_attempt_is_left_over_and_a_later_one_never() {
         assert!(!desk.is_left_over(&first), "it ends without us");
     }
 }
+
+#[test]
+fn a_build_whose_pod_was_driven_from_its_node_begins_anew() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    let mut known = known(&object, "one", Stage::Begins);
+    let id = "image-2".to_owned();
+    known.plan.deed = Deed::Build { id, attempt: 2 };
+    desk.see(&known, seconds(1));
+    assert!(desk.look_after(&object, "one") && desk.looks_on(&object, "one"));
+    known.stage = Stage::Sends;
+    desk.see(&known, seconds(5));
+    assert!(!desk.looks_on(&object, "one") && !desk.begin_anew(&object, "one", seconds(6)));
+    known.stage = Stage::Begins;
+    desk.see(&known, seconds(9));
+    // It may be that its node does not answer, and that it still sends.
+    let sends = |state: Option<OpState>| matches!(state, Some(OpState::Running { bytes: Some(_), .. }));
+    assert!(sends(state(&mut desk, &object, None, 10)));
+    assert!(desk.look_after(&object, "one"), "somebody looks again");
+    assert!(desk.looks_on(&object, "one") && desk.begin_anew(&object, "one", seconds(20)));
+    let begins = OpState::Running {
+        since: seconds(20),
+        moved: seconds(20),
+        bytes: None,
+    };
+    assert_eq!(state(&mut desk, &object, None, 30), Some(begins));
+    assert!(!desk.before(&object, "one").sends, "it is not built");
+    known.stage = Stage::Sends;
+    desk.see(&known, seconds(40));
+    assert!(sends(state(&mut desk, &object, None, 41)));
+}

@@ -61,9 +61,13 @@ impl Desk {
             uid: known.uid.clone(),
         });
         match (&known.stage, &entry.state) {
-            (Stage::Begins, State::Under) => (true, false),
+            (Stage::Begins, State::Under) => {
+                entry.is_silent = entry.sends.is_some();
+                (true, false)
+            }
             (Stage::Sends, State::Under) => {
                 let is_news = entry.sends.is_none();
+                entry.is_silent = false;
                 entry.held = None;
                 entry.sends.get_or_insert(now);
                 (is_news, false)
