@@ -153,11 +153,7 @@ impl Entry {
 impl Desk {
     /// Whether a Job is to be made. An end that nobody has noted is noted first.
     pub(super) fn begin(&mut self, plan: &WorkPlan, now: Duration) -> bool {
-        if self
-            .entries
-            .get(&plan.object)
-            .is_some_and(|entry| !matches!(entry.state, State::Noted))
-        {
+        if !self.is_free(&plan.object) {
             return false;
         }
         let mut entry = Entry::new(plan, now);
@@ -167,6 +163,12 @@ impl Desk {
         }
         self.entries.insert(plan.object.clone(), entry);
         !is_closed
+    }
+
+    /// Whether there is no Job that anybody has still to do with.
+    pub(super) fn is_free(&self, object: &ObjectId) -> bool {
+        let entry = self.entries.get(object);
+        entry.is_none_or(|entry| matches!(entry.state, State::Noted))
     }
 
     /// Gives the Job that is to be deleted. One that is still being made is deleted by whoever makes it.
@@ -263,11 +265,12 @@ impl Desk {
         matches!(entry.state, State::Stopping { .. }).then_some(target)
     }
 
-    /// No Job was made.
-    pub(super) fn fail(&mut self, object: &ObjectId, outcome: Result<Done, Failure>, now: Duration) {
-        let Some(entry) = self.entries.get_mut(object) else {
-            return;
-        };
+    /// No Job was made; or the watch has shown it, and what is missing is the answer. Gives it back where somebody stopped it meanwhile.
+    pub(super) fn fail(&mut self, object: &ObjectId, outcome: Result<Done, Failure>, now: Duration) -> Option<Target> {
+        let entry = self.entries.get_mut(object)?;
+        if let Some(job) = &entry.job {
+            return matches!(entry.state, State::Stopping { .. }).then(|| job.clone());
+        }
         match entry.state {
             State::Stopping { why, .. } => {
                 let outcome = Err(entry.stopped(why));
@@ -276,6 +279,7 @@ impl Desk {
             State::Under => entry.end(outcome, now, false),
             State::Asking | State::Ended { .. } | State::Noted => {}
         }
+        None
     }
 
     /// Whether somebody still waits for a Job that is being made.

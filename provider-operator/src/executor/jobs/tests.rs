@@ -312,13 +312,35 @@ fn a_job_that_was_taken_for_not_made_is_under_way_once_it_is_seen() {
     let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
     let job = of_attempt(&object, "one", 1);
     desk.begin(&job.plan, seconds(1));
-    let lost = Failure::new(FailureClass::Unknown, "no answer".to_owned());
+    let lost = Failure::new(FailureClass::Unknown, "no answer");
     desk.fail(&object, Err(lost), seconds(2));
     assert!(!is_running(&mut desk, &object));
     assert_eq!(desk.see(&job, seconds(3)), (true, false));
     assert!(is_running(&mut desk, &object));
     assert_eq!(desk.forget(&object), None, "it has not ended");
     assert!(is_running(&mut desk, &object));
+}
+
+#[test]
+fn a_job_that_the_watch_shows_before_its_making_fails_was_made() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    let job = of_attempt(&object, "one", 1);
+    let lost = || Err(Failure::new(FailureClass::Unknown, "no answer"));
+    desk.begin(&job.plan, seconds(1));
+    desk.see(&job, seconds(2));
+    assert_eq!(desk.fail(&object, lost(), seconds(3)), None);
+    assert!(is_running(&mut desk, &object) && !desk.is_free(&object));
+    // Stopped before anybody knew that there is one.
+    let mut other = Desk::default();
+    other.begin(&job.plan, seconds(1));
+    assert_eq!(other.stop(&object, StopReason::Changed, seconds(2)), None);
+    other.see(&job, seconds(3));
+    let target = Target {
+        name: names::job(&object, 1),
+        uid: "one".to_owned(),
+    };
+    assert_eq!(other.fail(&object, lost(), seconds(4)), Some(target));
+    assert!(other.is_stopping(&object, "one"), "it has to go before");
 }
 
 #[test]
