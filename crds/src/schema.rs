@@ -35,6 +35,11 @@ pub(crate) fn of_place() -> Rule {
         .message("an image stays where it is; delete the object, and make one for the other place")
 }
 
+/// The rule of a number of attempts: it says whose what is beside it is, which what comes late must not replace.
+pub(crate) fn never_falls() -> Rule {
+    Rule::new("self >= oldSelf").message("what a later attempt has written stays")
+}
+
 /// One of a few words, for a field that need not be there. Through an `Option` the description of the field would give way to that of the type.
 pub(crate) fn choice<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = T::json_schema(generator);

@@ -103,6 +103,15 @@ fn additive_fields_are_optional() {
 }
 
 #[test]
+fn what_is_sealed_of_an_attempt_never_gives_way_to_an_earlier_one() {
+    let rule = json!({ "rule": "self >= oldSelf", "message": "what a later attempt has written stays" });
+    for plural in IMAGES.iter().copied() {
+        let path = "status.transfer.sealed.attempt.x-kubernetes-validations.0";
+        holds(plural, &[(path, rule.clone())]);
+    }
+}
+
+#[test]
 fn where_an_image_lies_cannot_be_changed() {
     let rule = json!({
         "rule": "self == oldSelf",

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     cluster_stack_release::ReleaseAssets,
     conditions::{Condition, known_time, known_time_or_none},
+    schema::never_falls,
 };
 
 /// What a provider found and did for a release.
@@ -327,6 +328,7 @@ pub enum SentVia {
 #[serde(rename_all = "camelCase")]
 pub struct Sealed {
     /// Of which attempt.
+    #[schemars(extend("x-kubernetes-validations" = [never_falls()]))]
     pub attempt: i64,
     /// Digest of the file at its source: `sha256:` or `sha512:` and hexadecimal digits.
     pub source_digest: String,

@@ -266,11 +266,13 @@ impl Api {
         Ok(self.store(key, Some(after)).unwrap_or_default())
     }
 
-    /// The object where finalizers keep it.
-    pub(super) fn delete(&mut self, key: &Key, preconditions: &Value) -> Result<Option<Value>, Refusal> {
+    /// The object where finalizers keep it. By its `DeleteOptions`, or none.
+    pub(super) fn delete(&mut self, key: &Key, options: &Value) -> Result<Option<Value>, Refusal> {
         let mut object = self.get(key)?.clone();
         for field in ["uid", "resourceVersion"] {
-            let expected = preconditions.get(field).filter(|expected| !expected.is_null());
+            let expected = options["preconditions"]
+                .get(field)
+                .filter(|expected| !expected.is_null());
             if expected.is_some_and(|expected| *expected != object["metadata"][field]) {
                 let message = format!("the {field} in the precondition differs");
                 return Err(Refusal {
@@ -279,17 +281,21 @@ impl Api {
                 });
             }
         }
+        let is_freed = options["propagationPolicy"] == "Background" && wait_for_no_dependents(&mut object);
         if !has_finalizers(&object) {
             self.store(key, None);
             return Ok(None);
         }
-        if object.pointer("/metadata/deletionTimestamp").is_none() {
+        let is_deleted = object.pointer("/metadata/deletionTimestamp").is_some();
+        if !is_deleted {
             object["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z");
             object["metadata"]["deletionGracePeriodSeconds"] = json!(0);
             raise_generation(&mut object);
-            return Ok(self.store(key, Some(object)));
         }
-        Ok(Some(object))
+        if is_deleted && !is_freed {
+            return Ok(Some(object));
+        }
+        Ok(self.store(key, Some(object)))
     }
 
     /// Stores the object, or removes it and what depends on it.
@@ -434,6 +440,16 @@ fn without_generation(object: &Value) -> Value {
 fn has_finalizers(object: &Value) -> bool {
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     finalizers.is_some_and(|finalizers| !finalizers.is_empty())
+}
+
+/// Whoever deletes in the background takes off what one before him has put there who deletes in the foreground. Says whether there was anything.
+fn wait_for_no_dependents(object: &mut Value) -> bool {
+    let finalizers = object.pointer_mut("/metadata/finalizers").and_then(Value::as_array_mut);
+    finalizers.is_some_and(|finalizers| {
+        let before = finalizers.len();
+        finalizers.retain(|finalizer| finalizer != "foregroundDeletion");
+        finalizers.len() < before
+    })
 }
 
 /// Deleted, and nothing keeps it.

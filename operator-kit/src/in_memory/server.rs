@@ -385,7 +385,7 @@ impl Inner {
                 let name = asked.body["metadata"]["name"].as_str().unwrap_or_default();
                 self.api.create(&(key.0, key.1, name.to_owned()), &asked.body)?
             }
-            (&Method::DELETE, false) => match self.api.delete(&key, &asked.body["preconditions"])? {
+            (&Method::DELETE, false) => match self.api.delete(&key, &asked.body)? {
                 Some(object) => object,
                 None => {
                     json!({ "kind": "Status", "apiVersion": "v1", "status": "Success", "details": { "kind": asked.scope.kind.plural } })

@@ -188,7 +188,9 @@ impl Executor for Jobs {
 
     fn stop(&self, object: &ObjectId, why: StopReason) {
         let waited = self.0.queue().leave(object);
-        if let Some(plan) = waited {
+        // Where a Job was found meanwhile, that one is meant.
+        let is_free = self.0.desk().is_free(object);
+        if let Some(plan) = waited.filter(|_| is_free) {
             return self.0.never_begun(&plan, why);
         }
         let now = self.0.steady.now();
@@ -217,7 +219,10 @@ impl Executor for Jobs {
             self.0.desk().close();
             let waited = self.0.queue().close();
             for plan in &waited {
-                self.0.never_begun(plan, StopReason::Draining);
+                let is_free = self.0.desk().is_free(&plan.object);
+                if is_free {
+                    self.0.never_begun(plan, StopReason::Draining);
+                }
             }
             self.0.tasks.close();
             // What is under way is a few calls; what it did not come to, the next process finds.
@@ -338,9 +343,9 @@ impl Shared {
                     self.desk().bar(&object.namespace, why, now + BARRED);
                 }
                 tracing::debug!(%object, error = %refusal, "no Job was made");
-                self.desk().fail(object, refused(&plan.deed, &refusal), now);
+                let target = self.desk().fail(object, refused(&plan.deed, &refusal), now);
                 self.dispatch();
-                None
+                target
             }
         };
         (self.wake)(object);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use planning::image::{
-    Abilities, Amended, Cloud, Deed, DeedName, Done, Drift, Failure, FailureClass, Op, OpState, RecordSeen,
+    Abilities, Amended, Cloud, Deed, DeedName, Done, Drift, Failure, FailureClass, Form, Op, OpState, RecordSeen,
     RecordState, Sight, Source, Unshown, look_again,
 };
 use provider_plugin::{Attempt, ImageId, Subject};
@@ -37,7 +37,7 @@ const LISTED_AGAIN: Duration = Duration::from_hours(1);
 const HELD_AGAIN: Duration = Duration::from_mins(15);
 
 /// A deed that was begun.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Begun {
     basis: Basis,
     /// What it is to bring in line.
@@ -69,6 +69,8 @@ pub(super) struct ImageMemory {
     motions: Motions,
     basis: Basis,
     begun: Option<Begun>,
+    /// The end of a Job that was taken last.
+    taken: Option<Op>,
     /// When everything of the object was looked for last, and found.
     listed: Option<Duration>,
 }
@@ -89,6 +91,7 @@ impl Default for ImageMemory {
             motions: Motions::default(),
             basis: Basis::default(),
             begun: None,
+            taken: None,
             listed: None,
         }
     }
@@ -174,9 +177,16 @@ impl ImageMemory {
         let OpState::Ended { outcome, .. } = &op.state else {
             return false;
         };
-        let Some(begun) = self.begun.take() else {
-            return false;
+        let is_job = op.form == Form::Job;
+        let begun = match self.begun.take() {
+            Some(begun) => begun,
+            // A Job goes on without whoever began it: one that was only found has an end too.
+            None if is_job && self.taken.as_ref() != Some(op) => Begun::default(),
+            None => return false,
         };
+        if is_job {
+            self.taken = Some(op.clone());
+        }
         self.unshown = Unshown::after(self.unshown.take(), op, now);
         if let (Deed::Create { attempt, .. }, Ok(Done::Created { id } | Done::Ours { id })) = (&op.deed, outcome) {
             self.made = Some((*attempt, ImageId(id.clone())));

@@ -20,8 +20,7 @@ const WITHOUT_IMAGE: [&str; 5] = [
 
 /// What holds up the Job of this identity; `None` when nothing is known to.
 pub(super) fn held_up(object: &ObjectId, uid: &str, pods: &[Pod]) -> Option<String> {
-    let own = pods.iter().filter(|pod| is_of(pod, &object.namespace, uid));
-    let Some(pod) = own.max_by_key(|pod| pod.creation_timestamp().map(|time| time.0)) else {
+    let Some(pod) = last(object, uid, pods) else {
         return Some("the cluster makes no Pod of it; look at the events of the Job".to_owned());
     };
     let status = pod.status.as_ref()?;
@@ -34,6 +33,18 @@ pub(super) fn held_up(object: &ObjectId, uid: &str, pods: &[Pod]) -> Option<Stri
     let first = status.init_container_statuses.iter().flatten();
     let mut containers = first.chain(status.container_statuses.iter().flatten());
     containers.find_map(waits)
+}
+
+/// Whether the last Pod of this Job has not come to send: an earlier one may have, and was driven from its node. What runs on a node that does not answer
+/// any more has.
+pub(super) fn is_before_sending(object: &ObjectId, uid: &str, pods: &[Pod]) -> bool {
+    let status = last(object, uid, pods).and_then(|pod| pod.status.as_ref());
+    status.is_some_and(|status| status.phase.as_deref() == Some("Pending"))
+}
+
+fn last<'a>(object: &ObjectId, uid: &str, pods: &'a [Pod]) -> Option<&'a Pod> {
+    let own = pods.iter().filter(|pod| is_of(pod, &object.namespace, uid));
+    own.max_by_key(|pod| pod.creation_timestamp().map(|time| time.0))
 }
 
 fn waits(container: &ContainerStatus) -> Option<String> {
@@ -90,6 +101,26 @@ mod tests {
         let [one, other] = calls.map(|(reason, message)| told(&[waiting(reason, message)]).expect("words"));
         assert_eq!(one, other);
         assert!(one.contains("images.example/make:1 of its container build"), "{one}");
+    }
+
+    #[test]
+    fn a_pod_is_before_sending_until_its_last_container_runs_whether_or_not_its_node_answers() {
+        let object = object("fleet", "ubuntu");
+        let of = |phase: &str, made: &str| {
+            let mut pod = pod(&json!({ "phase": phase }));
+            let made = serde_json::from_value(json!(made)).expect("a time");
+            pod.metadata.creation_timestamp = Some(made);
+            pod
+        };
+        let sent = of("Failed", "2026-01-01T00:00:00Z");
+        let (pending, running) = (
+            of("Pending", "2026-01-01T01:00:00Z"),
+            of("Running", "2026-01-01T01:00:00Z"),
+        );
+        let is_before = |pods: &[Pod]| is_before_sending(&object, "one", pods);
+        assert!(is_before(&[pending.clone(), sent.clone()]), "the last one counts");
+        assert!(!is_before(&[running, sent.clone()]) && !is_before(&[sent]) && !is_before(&[]));
+        assert!(!is_before_sending(&object, "other", &[pending]));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! nobody and wakes nobody.
 
 mod barred;
+mod watched;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -11,8 +12,7 @@ use planning::image::{Deed, Done, Failure, FailureClass, Form, Op, OpState, Stop
 use tokio::task::JoinHandle;
 
 pub(super) use self::barred::without_right;
-use super::ending::{Before, unsent, vanished};
-use super::known::{Known, Stage};
+use super::ending::{Before, unsent};
 use crate::executor::OpView;
 use crate::objects::ObjectId;
 use crate::worker::{Found, WorkPlan};
@@ -47,6 +47,8 @@ struct Entry {
     job: Option<Target>,
     /// Since when the container that sends runs.
     sends: Option<Duration>,
+    /// Whether it runs no more, as far as the Job tells: its Pod has a successor, or its node does not answer.
+    is_silent: bool,
     /// What was sent when that was last seen to change, and when.
     sent: Option<(i64, Duration)>,
     /// Whether somebody looks why it does not begin, and what he has found.
@@ -84,6 +86,7 @@ impl Entry {
             since,
             job: None,
             sends: None,
+            is_silent: false,
             sent: None,
             is_looked_after: false,
             held: None,
@@ -116,10 +119,7 @@ impl Entry {
     }
 
     fn attempt(&self) -> Option<i64> {
-        match self.deed {
-            Deed::Transfer { attempt, .. } | Deed::Build { attempt, .. } => Some(attempt.into()),
-            _ => None,
-        }
+        attempt(&self.deed)
     }
 
     /// Bytes count once the container that sends runs: before, they are those of an earlier try.
@@ -153,11 +153,7 @@ impl Entry {
 impl Desk {
     /// Whether a Job is to be made. An end that nobody has noted is noted first.
     pub(super) fn begin(&mut self, plan: &WorkPlan, now: Duration) -> bool {
-        if self
-            .entries
-            .get(&plan.object)
-            .is_some_and(|entry| !matches!(entry.state, State::Noted))
-        {
+        if !self.is_free(&plan.object) {
             return false;
         }
         let mut entry = Entry::new(plan, now);
@@ -167,6 +163,12 @@ impl Desk {
         }
         self.entries.insert(plan.object.clone(), entry);
         !is_closed
+    }
+
+    /// Whether there is no Job that anybody has still to do with.
+    pub(super) fn is_free(&self, object: &ObjectId) -> bool {
+        let entry = self.entries.get(object);
+        entry.is_none_or(|entry| matches!(entry.state, State::Noted))
     }
 
     /// Gives the Job that is to be deleted. One that is still being made is deleted by whoever makes it.
@@ -263,11 +265,12 @@ impl Desk {
         matches!(entry.state, State::Stopping { .. }).then_some(target)
     }
 
-    /// No Job was made.
-    pub(super) fn fail(&mut self, object: &ObjectId, outcome: Result<Done, Failure>, now: Duration) {
-        let Some(entry) = self.entries.get_mut(object) else {
-            return;
-        };
+    /// No Job was made; or the watch has shown it, and what is missing is the answer. Gives it back where somebody stopped it meanwhile.
+    pub(super) fn fail(&mut self, object: &ObjectId, outcome: Result<Done, Failure>, now: Duration) -> Option<Target> {
+        let entry = self.entries.get_mut(object)?;
+        if let Some(job) = &entry.job {
+            return matches!(entry.state, State::Stopping { .. }).then(|| job.clone());
+        }
         match entry.state {
             State::Stopping { why, .. } => {
                 let outcome = Err(entry.stopped(why));
@@ -276,6 +279,7 @@ impl Desk {
             State::Under => entry.end(outcome, now, false),
             State::Asking | State::Ended { .. } | State::Noted => {}
         }
+        None
     }
 
     /// Whether somebody still waits for a Job that is being made.
@@ -312,106 +316,33 @@ impl Desk {
     }
 }
 
-/// What the watch tells.
-impl Desk {
-    pub(super) fn begin_list(&mut self) {
-        self.listing.clear();
-    }
-
-    /// Gives the Jobs that are thought to be there and are in no list.
-    pub(super) fn end_list(&mut self) -> Vec<String> {
-        self.is_listed = true;
-        self.barred.remove("");
-        let listed = std::mem::take(&mut self.listing);
-        let jobs = self.entries.values().filter_map(|entry| entry.job.as_ref());
-        jobs.filter(|job| !listed.contains(&job.uid))
-            .map(|job| job.uid.clone())
-            .collect()
-    }
-
-    /// Says whether there is news, and whether its Pods are to be asked how it ended.
-    pub(super) fn see(&mut self, known: &Known, now: Duration) -> (bool, bool) {
-        self.listing.insert(known.uid.clone());
-        let entry = match self.entries.get_mut(&known.plan.object) {
-            Some(entry) if entry.is(&known.uid) => entry,
-            // An earlier one of this name may be in the way of the one that is being made; one that is being made is known by its deed.
-            Some(entry) if entry.job.is_none() => {
-                let is_this = entry.deed == known.plan.deed && !known.is_noted && known.stage != Stage::Goes;
-                if !is_this || matches!(known.stage, Stage::Over(_)) {
-                    return (false, false);
-                }
-                entry
-            }
-            Some(_) => return (false, false),
-            None if known.is_noted => return (false, false),
-            // Nobody waits for it any more; but one that is being deleted when this process begins may have been told to end by an earlier life.
-            None if known.stage == Stage::Goes && self.is_listed => return (false, false),
-            None => self
-                .entries
-                .entry(known.plan.object.clone())
-                .or_insert_with(|| Entry::new(&known.plan, now)),
-        };
-        entry.job.get_or_insert_with(|| Target {
-            name: known.name.clone(),
-            uid: known.uid.clone(),
-        });
-        match (&known.stage, &entry.state) {
-            (Stage::Begins, State::Under) => (true, false),
-            (Stage::Sends, State::Under) => {
-                let is_news = entry.sends.is_none();
-                entry.held = None;
-                entry.sends.get_or_insert(now);
-                (is_news, false)
-            }
-            (Stage::Goes, State::Under | State::Asking) => {
-                // Whoever deletes it has his reasons; the next decision finds out.
-                let why = StopReason::Changed;
-                entry.state = State::Stopping { since: now, why };
-                (true, false)
-            }
-            (Stage::Over(_), State::Under) => {
-                entry.state = State::Asking;
-                (false, true)
-            }
-            _ => (false, false),
-        }
-    }
-
-    /// A Job is not there any more; gives its object where that is news.
-    pub(super) fn gone(&mut self, uid: &str, now: Duration) -> Option<ObjectId> {
-        let (object, entry) = self.entries.iter_mut().find(|(_, entry)| entry.is(uid))?;
-        let object = object.clone();
-        let name = entry.job.as_ref().map_or("", |job| job.name.as_str());
-        let outcome = match &mut entry.state {
-            State::Under | State::Asking => Err(vanished(&format!("the Job {name} was deleted"))),
-            State::Stopping { why, .. } => {
-                let why = *why;
-                Err(entry.stopped(why))
-            }
-            State::Ended { stays, .. } => {
-                *stays = false;
-                return None;
-            }
-            State::Noted => {
-                self.entries.remove(&object);
-                return None;
-            }
-        };
-        entry.end(outcome, now, false);
-        Some(object)
-    }
-
-    pub(super) fn is_listed(&self) -> bool {
-        self.is_listed || self.barred.contains_key("")
-    }
-}
-
 /// What holds a Job up before it sends.
 impl Desk {
-    /// Whether somebody has to begin to look; once for each Job.
+    /// Whether somebody has to begin to look: one at a time does for each Job.
     pub(super) fn look_after(&mut self, object: &ObjectId, uid: &str) -> bool {
         let entry = self.entries.get_mut(object).filter(|entry| entry.is(uid));
         entry.is_some_and(|entry| !std::mem::replace(&mut entry.is_looked_after, true))
+    }
+
+    /// Whether whoever looks is to look once more: as long as it is to begin, or may have to once more.
+    pub(super) fn looks_on(&mut self, object: &ObjectId, uid: &str) -> bool {
+        let is_closed = self.is_closed;
+        let Some(entry) = self.entries.get_mut(object).filter(|entry| entry.is(uid)) else {
+            return false;
+        };
+        let is_before = matches!(entry.state, State::Under) && (entry.sends.is_none() || entry.is_silent);
+        entry.is_looked_after = is_before && !is_closed;
+        entry.is_looked_after
+    }
+
+    /// Its Pod has a successor that has not come to send: nothing can move before, and a build is done once more. Says whether that is news.
+    pub(super) fn begin_anew(&mut self, object: &ObjectId, uid: &str, now: Duration) -> bool {
+        let is_silent = |entry: &&mut Entry| entry.is(uid) && entry.is_silent && matches!(entry.state, State::Under);
+        let Some(entry) = self.entries.get_mut(object).filter(is_silent) else {
+            return false;
+        };
+        (entry.since, entry.sends, entry.is_silent) = (now, None, false);
+        true
     }
 
     /// Whether it is still to begin.
@@ -454,6 +385,13 @@ impl Desk {
 
     pub(super) fn give_turn(&mut self, object: ObjectId, turn: JoinHandle<()>) {
         self.turns.insert(object, turn);
+    }
+}
+
+fn attempt(deed: &Deed) -> Option<i64> {
+    match deed {
+        Deed::Transfer { attempt, .. } | Deed::Build { attempt, .. } => Some((*attempt).into()),
+        _ => None,
     }
 }
 

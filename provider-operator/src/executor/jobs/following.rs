@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use kube::api::PropagationPolicy;
 use operator_kit::failure::chain;
 use tokio::time;
 
-use super::beginning::held_up;
+use super::beginning::{held_up, is_before_sending};
 use super::desk::Target;
 use super::ending::{end, vanished};
 use super::known::{Known, Over, Stage};
@@ -24,8 +23,7 @@ impl Shared {
                 let there = self.hands.is_there(object, &target.name, &target.uid).await;
                 there.map(|is_there| !is_there)
             } else {
-                let foreground = PropagationPolicy::Foreground;
-                self.hands.delete(object, &target.name, &target.uid, foreground).await
+                self.hands.delete(object, &target.name, &target.uid).await
             };
             match asked {
                 Ok(true) => break,
@@ -60,6 +58,9 @@ impl Shared {
     pub(super) fn see(self: &Arc<Self>, known: Known) {
         let now = self.steady.now();
         let object = known.plan.object.clone();
+        if self.desk().is_left_over(&known) {
+            self.clear_away(&known);
+        }
         let (news, asks) = self.desk().see(&known, now);
         if news {
             (self.wake)(&object);
@@ -82,6 +83,23 @@ impl Shared {
         }
     }
 
+    /// Ends a Job that nobody waits for. What cannot be done is done when it is seen again.
+    fn clear_away(self: &Arc<Self>, known: &Known) {
+        let (shared, object) = (Arc::clone(self), known.plan.object.clone());
+        let (name, uid) = (known.name.clone(), known.uid.clone());
+        self.tasks.spawn(async move {
+            for _ in 0..TRIES {
+                match shared.hands.delete(&object, &name, &uid).await {
+                    Ok(_) => break,
+                    Err(error) => {
+                        tracing::debug!(%object, error = chain(&error), "unable to end a Job that was left over; it is tried again");
+                        time::sleep(PAUSE).await;
+                    }
+                }
+            }
+        });
+    }
+
     /// Looks from time to time why this Job does not begin, as nobody else tells what its Pods wait for. Ends with the beginning, and with this process.
     pub(super) fn look_after(self: &Arc<Self>, object: &ObjectId, uid: String) {
         if !self.desk().look_after(object, &uid) {
@@ -92,14 +110,16 @@ impl Shared {
             let mut pause = FIRST_LOOK;
             loop {
                 time::sleep(pause).await;
-                if !shared.desk().begins(&object, &uid) {
+                if !shared.desk().looks_on(&object, &uid) {
                     return;
                 }
                 match shared.hands.pods(&object).await {
                     Ok(pods) => {
+                        let is_anew = is_before_sending(&object, &uid, &pods)
+                            && shared.desk().begin_anew(&object, &uid, shared.steady.now());
                         let held = held_up(&object, &uid, &pods);
-                        let is_news = shared.desk().hold(&object, &uid, held);
-                        if is_news {
+                        let is_held = shared.desk().hold(&object, &uid, held);
+                        if is_anew || is_held {
                             (shared.wake)(&object);
                         }
                     }

@@ -144,24 +144,20 @@ impl Hands {
             if Instant::now() > end {
                 return Err(Refusal::Lingers(name));
             }
-            let uid = there.metadata.uid.unwrap_or_default();
-            self.delete(object, &name, &uid, PropagationPolicy::Background)
-                .await
-                .map_err(|error| refusal(&error))?;
+            if there.metadata.deletion_timestamp.is_none() {
+                let uid = there.metadata.uid.unwrap_or_default();
+                let asked = self.delete(object, &name, &uid).await;
+                asked.map_err(|error| refusal(&error))?;
+            }
             time::sleep(PAUSE).await;
         }
     }
 
-    /// Asks for the end of this very Job; says whether it is gone already.
-    pub(super) async fn delete(
-        &self,
-        object: &ObjectId,
-        name: &str,
-        uid: &str,
-        propagation: PropagationPolicy,
-    ) -> Result<bool, Error> {
+    /// Asks for the end of this very Job; says whether it is gone already. It has its name until its Pods are gone: asked for in the background, even after
+    /// somebody else has asked for it in the foreground, it would free the name at once, and a Pod whose node does not answer would go on.
+    pub(super) async fn delete(&self, object: &ObjectId, name: &str, uid: &str) -> Result<bool, Error> {
         let params = DeleteParams {
-            propagation_policy: Some(propagation),
+            propagation_policy: Some(PropagationPolicy::Foreground),
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
                 resource_version: None,

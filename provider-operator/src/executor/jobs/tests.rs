@@ -1,7 +1,7 @@
 //! The desk of Jobs, told what drivers, the watch and the API server say. That all of it together brings an image, `every_call` shows.
 
 use crds::providers::image_status::{SentVia, TransferStatus};
-use planning::image::{Deed, Done, FailureClass, OpState, StopReason};
+use planning::image::{Deed, Done, Failure, FailureClass, OpState, StopReason};
 
 use super::desk::{Desk, Leaves, Target, without_right};
 use super::known::{Known, Over, Stage};
@@ -290,4 +290,118 @@ fn what_holds_a_job_up_is_told_while_it_is_so_and_when_it_is_ended_for_it() {
         panic!("it has ended")
     };
     assert!(failure.message.ends_with(": no node takes it"), "{}", failure.message);
+}
+
+fn of_attempt(object: &ObjectId, uid: &str, attempt: u32) -> Known {
+    let mut known = known(object, uid, Stage::Begins);
+    known.plan.deed = Deed::Transfer {
+        id: format!("image-{attempt}"),
+        attempt,
+        staged: false,
+    };
+    known.name = names::job(object, attempt);
+    known
+}
+
+fn is_running(desk: &mut Desk, object: &ObjectId) -> bool {
+    matches!(state(desk, object, None, 99), Some(OpState::Running { .. }))
+}
+
+#[test]
+fn a_job_that_was_taken_for_not_made_is_under_way_once_it_is_seen() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    let job = of_attempt(&object, "one", 1);
+    desk.begin(&job.plan, seconds(1));
+    let lost = Failure::new(FailureClass::Unknown, "no answer");
+    desk.fail(&object, Err(lost), seconds(2));
+    assert!(!is_running(&mut desk, &object));
+    assert_eq!(desk.see(&job, seconds(3)), (true, false));
+    assert!(is_running(&mut desk, &object));
+    assert_eq!(desk.forget(&object), None, "it has not ended");
+    assert!(is_running(&mut desk, &object));
+}
+
+#[test]
+fn a_job_that_the_watch_shows_before_its_making_fails_was_made() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    let job = of_attempt(&object, "one", 1);
+    let lost = || Err(Failure::new(FailureClass::Unknown, "no answer"));
+    desk.begin(&job.plan, seconds(1));
+    desk.see(&job, seconds(2));
+    assert_eq!(desk.fail(&object, lost(), seconds(3)), None);
+    assert!(is_running(&mut desk, &object) && !desk.is_free(&object));
+    // Stopped before anybody knew that there is one.
+    let mut other = Desk::default();
+    other.begin(&job.plan, seconds(1));
+    assert_eq!(other.stop(&object, StopReason::Changed, seconds(2)), None);
+    other.see(&job, seconds(3));
+    let target = Target {
+        name: names::job(&object, 1),
+        uid: "one".to_owned(),
+    };
+    assert_eq!(other.fail(&object, lost(), seconds(4)), Some(target));
+    assert!(other.is_stopping(&object, "one"), "it has to go before");
+}
+
+#[test]
+fn a_job_that_nobody_knew_of_is_found_when_the_one_after_it_is_noted() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    let (first, mut second) = (of_attempt(&object, "one", 1), of_attempt(&object, "two", 2));
+    desk.see(&second, seconds(1));
+    second.stage = over();
+    desk.see(&second, seconds(2));
+    desk.over(&object, "two", Ok(Done::Sent), seconds(3));
+    assert_eq!(desk.see(&first, seconds(4)), (false, false));
+    assert!(matches!(desk.forget(&object), Some(Leaves(Some(_)))));
+    assert_eq!(desk.see(&first, seconds(5)), (true, false));
+    assert!(is_running(&mut desk, &object));
+    second.is_noted = true;
+    assert_eq!(desk.see(&second, seconds(6)), (false, false));
+    assert_eq!(desk.gone("two", seconds(7)), None);
+    assert!(is_running(&mut desk, &object), "the one before it is still there");
+}
+
+#[test]
+fn a_job_of_an_earlier_attempt_is_left_over_and_a_later_one_never() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    let [first, second, third] = [1_u32, 2, 3].map(|attempt| of_attempt(&object, &attempt.to_string(), attempt));
+    assert!(!desk.is_left_over(&first), "it may be the one that is under way");
+    desk.begin(&second.plan, seconds(1));
+    assert!(desk.is_left_over(&first) && !desk.is_left_over(&second) && !desk.is_left_over(&third));
+    desk.made(&object, "2", seconds(2));
+    assert!(desk.is_left_over(&first) && !desk.is_left_over(&second) && !desk.is_left_over(&third));
+    for stage in [Stage::Goes, over()] {
+        let first = Known { stage, ..first.clone() };
+        assert!(!desk.is_left_over(&first), "it ends without us");
+    }
+}
+
+#[test]
+fn a_build_whose_pod_was_driven_from_its_node_begins_anew() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    let mut known = known(&object, "one", Stage::Begins);
+    let id = "image-2".to_owned();
+    known.plan.deed = Deed::Build { id, attempt: 2 };
+    desk.see(&known, seconds(1));
+    assert!(desk.look_after(&object, "one") && desk.looks_on(&object, "one"));
+    known.stage = Stage::Sends;
+    desk.see(&known, seconds(5));
+    assert!(!desk.looks_on(&object, "one") && !desk.begin_anew(&object, "one", seconds(6)));
+    known.stage = Stage::Begins;
+    desk.see(&known, seconds(9));
+    // It may be that its node does not answer, and that it still sends.
+    let sends = |state: Option<OpState>| matches!(state, Some(OpState::Running { bytes: Some(_), .. }));
+    assert!(sends(state(&mut desk, &object, None, 10)));
+    assert!(desk.look_after(&object, "one"), "somebody looks again");
+    assert!(desk.looks_on(&object, "one") && desk.begin_anew(&object, "one", seconds(20)));
+    let begins = OpState::Running {
+        since: seconds(20),
+        moved: seconds(20),
+        bytes: None,
+    };
+    assert_eq!(state(&mut desk, &object, None, 30), Some(begins));
+    assert!(!desk.before(&object, "one").sends, "it is not built");
+    known.stage = Stage::Sends;
+    desk.see(&known, seconds(40));
+    assert!(sends(state(&mut desk, &object, None, 41)));
 }

@@ -1,6 +1,6 @@
 //! When what was seen still says something.
 
-use planning::image::{Done, Form, StopReason};
+use planning::image::{Done, StopReason};
 use provider_plugin::{ContentKey, ImageId, Observed, Record};
 
 use super::*;
@@ -321,4 +321,31 @@ fn a_source_that_failed_is_asked_anew() {
     let broke = Err(failure(FailureClass::SourceChanged));
     memory.end(&ended(deed, broke), &Found::default(), NOW);
     assert_eq!(memory.source, Sight::Unseen);
+}
+
+#[test]
+fn the_end_of_a_job_that_was_only_found_is_taken_once_and_makes_another_look_necessary() {
+    let mut memory = memory();
+    look(&mut memory, &saw(Vec::new()));
+    let deed = Deed::Transfer {
+        id: "one".to_owned(),
+        attempt: 1,
+        staged: false,
+    };
+    let found = Op {
+        form: Form::Job,
+        ..ended(deed.clone(), Ok(Done::Sent))
+    };
+    assert!(memory.end(&found, &Found::default(), NOW));
+    assert!(!is_fresh(&memory));
+    look(&mut memory, &saw(Vec::new()));
+    memory.begin(&deed, &asked(true));
+    let failed = Op {
+        form: Form::Job,
+        ..ended(deed, Err(failure(FailureClass::Unknown)))
+    };
+    // One that was begun is no other.
+    assert!(memory.end(&failed, &Found::default(), NOW));
+    look(&mut memory, &saw(Vec::new()));
+    assert!(!memory.end(&failed, &Found::default(), NOW) && is_fresh(&memory));
 }
