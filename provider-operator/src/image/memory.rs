@@ -58,6 +58,8 @@ pub(super) struct ImageMemory {
     pub(super) unshown: Option<Unshown>,
     /// The last record that was made, and of which attempt: a list need not show it.
     made: Option<(Attempt, ImageId)>,
+    /// What status has named last: it forgets an image when another content is wanted, and there are lists that do not show it.
+    named: Option<ImageId>,
     /// When what another installation holds could not be taken over.
     not_held: Option<Duration>,
     /// The last way to the cloud that there was.
@@ -84,6 +86,7 @@ impl Default for ImageMemory {
             amended: None,
             unshown: None,
             made: None,
+            named: None,
             not_held: None,
             connection: None,
             refusals: 0,
@@ -144,6 +147,14 @@ impl ImageMemory {
     pub(super) fn made(&self, attempt: Attempt) -> Option<ImageId> {
         let (_, id) = self.made.as_ref().filter(|(made, _)| *made == attempt)?;
         Some(id.clone())
+    }
+
+    /// What a look asks for by its id beside what was made: what status names, or has named last.
+    pub(super) fn named(&mut self, recorded: Option<ImageId>) -> Option<ImageId> {
+        if recorded.is_some() {
+            self.named = recorded;
+        }
+        self.named.clone()
     }
 
     /// Whether a look takes over what another installation holds: not at once again where that did not work.

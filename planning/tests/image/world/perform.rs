@@ -33,6 +33,11 @@ impl World {
                 self.write(who, |object| (object.finalizer, object.owner_noted) = (true, true));
             }
             Step::Finish { left_behind } => {
+                // Nobody could see what there is; the sweeper finds it.
+                if !self.cloud.up {
+                    let ours = self.cloud.images.iter().filter(|(_, image)| image.mark.is_some());
+                    self.orphans.extend(ours.map(|(id, _)| id.clone()));
+                }
                 self.left_behind.clone_from(left_behind);
                 self.write(who, |object| (object.finalizer, object.gone) = (false, true));
             }
