@@ -58,7 +58,7 @@ pub(super) struct ImageMemory {
     pub(super) unshown: Option<Unshown>,
     /// The last record that was made, and of which attempt: a list need not show it.
     made: Option<(Attempt, ImageId)>,
-    /// What status has named last: it forgets an image when another content is wanted, and there are lists that do not show it.
+    /// What status has named last, or was made before: status forgets an image when another content is wanted, and there are lists that do not show it.
     named: Option<ImageId>,
     /// When what another installation holds could not be taken over.
     not_held: Option<Duration>,
@@ -149,7 +149,7 @@ impl ImageMemory {
         Some(id.clone())
     }
 
-    /// What a look asks for by its id beside what was made: what status names, or has named last.
+    /// What a look asks for by its id beside what was made last: what status names, or what was before.
     pub(super) fn named(&mut self, recorded: Option<ImageId>) -> Option<ImageId> {
         if recorded.is_some() {
             self.named = recorded;
@@ -200,7 +200,8 @@ impl ImageMemory {
         }
         self.unshown = Unshown::after(self.unshown.take(), op, now);
         if let (Deed::Create { attempt, .. }, Ok(Done::Created { id } | Done::Ours { id })) = (&op.deed, outcome) {
-            self.made = Some((*attempt, ImageId(id.clone())));
+            let before = self.made.replace((*attempt, ImageId(id.clone())));
+            self.named = before.map(|(_, id)| id).or(self.named.take());
         }
         let is_current = begun.basis == self.basis;
         if let Some(abilities) = &found.abilities {
