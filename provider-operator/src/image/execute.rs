@@ -126,9 +126,7 @@ impl Pass<'_> {
             let kept = &self.case.kept;
             let is_noted = kept.attempt > 0 && kept.key.as_ref() == Some(&wanted.key);
             subject.attempt = is_noted.then_some(kept.attempt);
-            subject.recorded = memory.named(subject.recorded.take());
-            let is_other = |made: &ImageId| subject.recorded.as_ref() != Some(made);
-            subject.made = memory.made(kept.attempt).filter(is_other);
+            [subject.recorded, subject.made] = memory.known(subject.recorded.take(), kept.attempt);
         }
         let is_all = |id: Option<&ImageId>| wanted.adopt.is_none() && memory.needs_only(id, now);
         if is_all(subject.made.as_ref()) {

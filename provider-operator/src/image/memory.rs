@@ -58,8 +58,8 @@ pub(super) struct ImageMemory {
     pub(super) unshown: Option<Unshown>,
     /// The last record that was made, and of which attempt: a list need not show it.
     made: Option<(Attempt, ImageId)>,
-    /// What status has named last, or was made before: status forgets an image when another content is wanted, and there are lists that do not show it.
-    named: Option<ImageId>,
+    /// The image before that one, until it is discarded: status forgets it when another content is wanted, and there are lists that do not show it.
+    before: Option<ImageId>,
     /// When what another installation holds could not be taken over.
     not_held: Option<Duration>,
     /// The last way to the cloud that there was.
@@ -86,7 +86,7 @@ impl Default for ImageMemory {
             amended: None,
             unshown: None,
             made: None,
-            named: None,
+            before: None,
             not_held: None,
             connection: None,
             refusals: 0,
@@ -144,17 +144,21 @@ impl ImageMemory {
     }
 
     /// The record of this attempt, if it was made by this process.
-    pub(super) fn made(&self, attempt: Attempt) -> Option<ImageId> {
+    fn made(&self, attempt: Attempt) -> Option<ImageId> {
         let (_, id) = self.made.as_ref().filter(|(made, _)| *made == attempt)?;
         Some(id.clone())
     }
 
-    /// What a look asks for by its id beside what was made last: what status names, or what was before.
-    pub(super) fn named(&mut self, recorded: Option<ImageId>) -> Option<ImageId> {
-        if recorded.is_some() {
-            self.named = recorded;
+    /// What a look asks for by its id: what status names, what was made last, and what was before, of which no more than two are known.
+    pub(super) fn known(&mut self, recorded: Option<ImageId>, attempt: Attempt) -> [Option<ImageId>; 2] {
+        let made = self.made(attempt);
+        if recorded.is_some() && made.is_some() && recorded != made {
+            self.before.clone_from(&recorded);
         }
-        self.named.clone()
+        let first = recorded.or_else(|| made.clone());
+        let is_other = |id: &ImageId| first.as_ref() != Some(id);
+        let second = made.filter(is_other).or_else(|| self.before.clone().filter(is_other));
+        [first, second]
     }
 
     /// Whether a look takes over what another installation holds: not at once again where that did not work.
@@ -183,6 +187,20 @@ impl ImageMemory {
         }
     }
 
+    /// What was made, and what is gone.
+    fn note_records(&mut self, deed: &Deed, done: Option<&Done>) {
+        match (deed, done) {
+            (Deed::Create { attempt, .. }, Some(Done::Created { id } | Done::Ours { id })) => {
+                let made = self.made.replace((*attempt, ImageId(id.clone())));
+                self.before = made.map(|(_, id)| id).or(self.before.take());
+            }
+            (Deed::Discard { id, .. }, Some(_)) => {
+                self.before.take_if(|before| before.0 == *id);
+            }
+            _ => {}
+        }
+    }
+
     /// Takes what a deed that has ended found out. Says whether that was news: it is taken once.
     pub(super) fn end(&mut self, op: &Op, found: &Found, now: Duration) -> bool {
         let OpState::Ended { outcome, .. } = &op.state else {
@@ -199,10 +217,7 @@ impl ImageMemory {
             self.taken = Some(op.clone());
         }
         self.unshown = Unshown::after(self.unshown.take(), op, now);
-        if let (Deed::Create { attempt, .. }, Ok(Done::Created { id } | Done::Ours { id })) = (&op.deed, outcome) {
-            let before = self.made.replace((*attempt, ImageId(id.clone())));
-            self.named = before.map(|(_, id)| id).or(self.named.take());
-        }
+        self.note_records(&op.deed, outcome.as_ref().ok());
         let is_current = begun.basis == self.basis;
         if let Some(abilities) = &found.abilities {
             self.abilities = Some(abilities.clone());
