@@ -263,7 +263,7 @@ fn choices_of_a_spec_are_closed_and_words_of_a_status_are_open() {
     let description = fields("openstackclusterstackreleases")[".spec.policy"]["description"].clone();
     assert_eq!(
         description,
-        "Create, Adopt or `IfMissing`, for every image that does not say so itself."
+        "Create, Adopt or `IfMissing`, for every image of the release."
     );
     let words = |count: usize, words: &mut dyn Iterator<Item = Value>| {
         let words: BTreeSet<String> = words.map(|word| word.to_string()).collect();

@@ -87,7 +87,7 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
         word: Reason::SecretNotFound,
         means: "The Secret that `spec.identityRef` names is not in the namespace of the object.",
         reader: "Create it there, or correct the reference.",
-        operator: "Looks for it every minute.",
+        operator: "Looks for it three times a minute.",
     },
     Entry {
         word: Reason::OpenStackImageServiceClientNotSet,

@@ -246,22 +246,22 @@ pub struct ImageWishes {
     pub job: Option<JobShape>,
 }
 
-/// What a release object says for all of its images that do not say otherwise.
+/// What a release object says for all of its images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WishesForAll {
-    /// How the bytes travel, for every image that does not say so itself.
+    /// How the bytes travel, for every image of the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<Transfer>,
-    /// Create, Adopt or `IfMissing`, for every image that does not say so itself.
+    /// Create, Adopt or `IfMissing`, for every image of the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "choice::<ImagePolicy>")]
     pub policy: Option<ImagePolicy>,
-    /// Delete or Retain, for every image that does not say so itself.
+    /// Delete or Retain, for every image of the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "choice::<DeletionPolicy>")]
     pub deletion_policy: Option<DeletionPolicy>,
-    /// Auto, `InProcess` or Job, for every image that does not say so itself.
+    /// Auto, `InProcess` or Job, for every image of the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "choice::<Execution>")]
     pub execution: Option<Execution>,

@@ -51,7 +51,8 @@ pub(crate) struct CloudArgs {
     #[arg(long)]
     pub(crate) sweep_verified: bool,
 
-    /// A network with clouds that is not public, such as 10.0.0.0/8: private, of the cluster, loopback. May be given several times.
+    /// A network with clouds that is refused otherwise, such as 127.0.0.0/8: this machine, or what is linked to it.
+    /// Public and private networks need no flag. May be given several times.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     pub(crate) allow_cloud_network: Vec<IpNet>,
 }
