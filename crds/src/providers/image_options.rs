@@ -247,7 +247,7 @@ pub struct ImageWishes {
 }
 
 /// What a release object says for all of its images.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WishesForAll {
     /// How the bytes travel, for every image of the release.
@@ -265,6 +265,9 @@ pub struct WishesForAll {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "choice::<Execution>")]
     pub execution: Option<Execution>,
+    /// What the Jobs get, where the work is done in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobShape>,
 }
 
 impl WishesForAll {
@@ -275,13 +278,14 @@ impl WishesForAll {
             policy,
             deletion_policy,
             execution,
+            job,
         } = self;
         ImageWishes {
             transfer: transfer.clone(),
             policy: policy.unwrap_or_default(),
             deletion_policy: *deletion_policy,
             execution: execution.unwrap_or_default(),
-            job: None,
+            job: job.clone(),
         }
     }
 }

@@ -89,7 +89,11 @@ fn a_name_that_no_object_may_have_is_brought_into_form_and_stays_its_own() {
 
 #[test]
 fn what_the_release_object_says_for_all_images_is_in_each() {
-    let spec = json!({"identityRef": {"kind": "Secret", "name": "cloud"}, "deletionPolicy": "Retain", "transfer": {"via": "ServerSide"}});
+    let job = json!({"resources": {"limits": {"memory": "1Gi"}}, "nodeSelector": {"disk": "fast"}, "tolerations": [{"key": "build"}]});
+    let spec = json!({
+        "identityRef": {"kind": "Secret", "name": "cloud"}, "deletionPolicy": "Retain", "transfer": {"via": "ServerSide"},
+        "execution": "Job", "job": job,
+    });
     let found = asked(Provider::OpenStack, &spec, &images(&["b", "a"])).expect("entries");
     let names: Vec<&str> = found.iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(names, ["openstack-ferrol-1-27-b-v2", "openstack-ferrol-1-27-a-v2"]);
@@ -98,7 +102,7 @@ fn what_the_release_object_says_for_all_images_is_in_each() {
         json!({
             "identityRef": {"kind": "Secret", "name": "cloud"},
             "image": {"url": "https://images.example/b", "createOpts": {"name": "b", "disk_format": "qcow2"}},
-            "transfer": {"via": "ServerSide"}, "policy": "Create", "deletionPolicy": "Retain", "execution": "Auto",
+            "transfer": {"via": "ServerSide"}, "policy": "Create", "deletionPolicy": "Retain", "execution": "Job", "job": job,
         })
     );
     let spec = json!({"store": "fast"});
