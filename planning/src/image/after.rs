@@ -82,9 +82,13 @@ fn had(image: CloudImage, wanted: &Wanted, kept: Kept) -> Kept {
 /// What counts against the attempt that another one follows, and how fast that is.
 fn given_up_for(why: AttemptReason, wanted: &Wanted, mut kept: Kept, seen: &Seen, now: Now) -> Kept {
     let words = words_of_cloud(wanted, &kept, seen);
+    let deed = match wanted.build {
+        Some(_) => DeedName::Build,
+        None => DeedName::Transfer,
+    };
     let slower = |message: &str| {
         let message = words.map_or_else(|| message.to_owned(), |words| format!("{message}: {words}"));
-        Some(given_up(DeedName::Transfer, &message, wanted, &kept, now))
+        Some(given_up(deed, &message, wanted, &kept, now))
     };
     let halt = |reason, message| Some(Halted::now(reason, message, wanted));
     match why {

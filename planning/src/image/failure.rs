@@ -175,6 +175,14 @@ impl FailureClass {
         is_of_bytes && matches!(deed, DeedName::Transfer | DeedName::Build) || self.is_of_build(deed)
     }
 
+    /// Whether it says of bytes only that they did not arrive.
+    pub(super) const fn is_on_the_way(self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable | Self::Throttled | Self::Busy | Self::Unknown | Self::JobVanished
+        )
+    }
+
     /// Whether what builds is at fault, and not what sends: it failed, with whatever code, or did not end in its time.
     pub(super) const fn is_of_build(self, deed: DeedName) -> bool {
         let may_be = matches!(

@@ -214,6 +214,9 @@ fn same<'a>(deed: DeedName, class: FailureClass, wanted: &Wanted, kept: &'a Kept
         let is_same = before.class == class && (before.deed == deed || is_of_source);
         // However a build fails, it is the same one.
         let is_same = is_same || class.is_of_build(deed) && before.class.is_of_build(before.deed);
+        // Nor does it matter what keeps a built one from the cloud.
+        let are_builds = deed == DeedName::Build && before.deed == DeedName::Build;
+        let is_same = is_same || are_builds && class.is_on_the_way() && before.class.is_on_the_way();
         let is_same = is_same && before.generation == wanted.generation;
         is_same && !(is_of_source && since > SOURCE_WINDOW)
     })

@@ -21,12 +21,15 @@ impl Kept {
     pub fn of_status(status: &NodeImageStatus) -> Self {
         let setbacks = status.setbacks.unwrap_or_default();
         let transfer = status.transfer.as_ref();
+        let sealed = transfer.and_then(|transfer| transfer.sealed.as_ref()).map(sealed);
+        let attempt = status.attempt.map_or(0, count);
         Self {
-            attempt: status.attempt.map_or(0, count),
+            // A status that was put back by hand may be older than its seal, which never falls.
+            attempt: sealed.as_ref().map_or(attempt, |sealed| attempt.max(sealed.attempt)),
             key: status.content_key.clone(),
             image: status.image.as_ref().map(image),
             publishing: status.publishing.clone(),
-            sealed: transfer.and_then(|transfer| transfer.sealed.as_ref()).map(sealed),
+            sealed,
             retry: status.retry.as_ref().and_then(retry),
             in_vain: status.in_vain.as_ref().and_then(retry),
             halted: status.halted.as_ref().and_then(halted),

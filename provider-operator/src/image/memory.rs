@@ -62,6 +62,10 @@ pub(super) struct ImageMemory {
     before: Option<ImageId>,
     /// When what another installation holds could not be taken over.
     not_held: Option<Duration>,
+    /// Whether something was taken over from another installation, since something else was asked for.
+    has_held: bool,
+    /// Whether that one took it back, and is left with it: the object is there as well as here.
+    is_contested: bool,
     /// The last way to the cloud that there was.
     pub(super) connection: Option<Arc<Connection>>,
     /// How often in a row its status could not be written.
@@ -88,6 +92,8 @@ impl Default for ImageMemory {
             made: None,
             before: None,
             not_held: None,
+            has_held: false,
+            is_contested: false,
             connection: None,
             refusals: 0,
             is_shut: false,
@@ -112,6 +118,8 @@ impl ImageMemory {
             self.cloud = outdated(&self.cloud);
             self.source = Sight::Unseen;
             self.not_held = None;
+            self.has_held = false;
+            self.is_contested = false;
             self.basis = basis;
         }
     }
@@ -152,7 +160,7 @@ impl ImageMemory {
     /// What a look asks for by its id: what status names, what was made last, and what was before, of which no more than two are known.
     pub(super) fn known(&mut self, recorded: Option<ImageId>, attempt: Attempt) -> [Option<ImageId>; 2] {
         let made = self.made(attempt);
-        if recorded.is_some() && made.is_some() && recorded != made {
+        if recorded.is_some() && recorded != made {
             self.before.clone_from(&recorded);
         }
         let first = recorded.or_else(|| made.clone());
@@ -161,10 +169,20 @@ impl ImageMemory {
         [first, second]
     }
 
-    /// Whether a look takes over what another installation holds: not at once again where that did not work.
+    /// Whether a look takes over what another installation holds: not at once again where that did not work, and no more where that one took it back, or the
+    /// two would take it from each other at each look.
     pub(super) fn holds(&self, now: Duration) -> bool {
-        self.not_held
-            .is_none_or(|failed| now.saturating_sub(failed) >= HELD_AGAIN)
+        let rests = self
+            .not_held
+            .is_some_and(|failed| now.saturating_sub(failed) < HELD_AGAIN);
+        !rests && !self.is_contested
+    }
+
+    /// How taking over went.
+    fn note_hold(&mut self, is_held: bool, now: Duration) {
+        self.not_held = (!is_held).then_some(now);
+        self.is_contested |= is_held && self.has_held;
+        self.has_held |= is_held;
     }
 
     /// A deed begins. Only looking leaves everything as it was.
@@ -192,10 +210,12 @@ impl ImageMemory {
         match (deed, done) {
             (Deed::Create { attempt, .. }, Some(Done::Created { id } | Done::Ours { id })) => {
                 let made = self.made.replace((*attempt, ImageId(id.clone())));
-                self.before = made.map(|(_, id)| id).or(self.before.take());
+                let other = made.map(|(_, made)| made).filter(|made| made.0 != *id);
+                self.before = other.or(self.before.take());
             }
             (Deed::Discard { id, .. }, Some(_)) => {
                 self.before.take_if(|before| before.0 == *id);
+                self.made.take_if(|(_, made)| made.0 == *id);
             }
             _ => {}
         }
@@ -223,7 +243,7 @@ impl ImageMemory {
             self.abilities = Some(abilities.clone());
         }
         if let Some(is_held) = found.held {
-            self.not_held = (!is_held).then_some(now);
+            self.note_hold(is_held, now);
         }
         let failure = outcome.as_ref().err();
         match &op.deed {

@@ -1,6 +1,5 @@
 //! One deed, from what it is told to what it brings: a call of the store, and what belongs before and after it.
 
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +17,8 @@ use crate::source::Files;
 
 /// How long a look waits for what it takes over from another installation.
 const HOLDING: Duration = Duration::from_secs(5);
-/// A look that took so long has no time left to take anything over: half of what it may take, the other half being for the way to the cloud too.
-const PROMPT: Duration = Duration::from_secs(30);
+/// A look that took so long has no time left to take anything over, of the minute that it may take with the way to the cloud.
+const PROMPT: Duration = Duration::from_secs(45);
 
 /// Does one deed and says how it went. Dropping the future is the cancel, at any await: the next look shows what is left of it.
 ///
@@ -63,8 +62,8 @@ impl Working<'_> {
             Deed::Look => {
                 let begun = Instant::now();
                 let mut observed = store.observe(&image.subject, image).await?;
-                if self.plan.holds && !self.plan.goes && begun.elapsed() < PROMPT {
-                    found.held = self.hold(&mut observed).await;
+                if self.plan.holds && !self.plan.goes {
+                    found.held = self.hold(&mut observed, begun.elapsed() < PROMPT).await;
                 }
                 found.observed = Some(observed);
                 found.looked = Some(self.plan.holder.clone());
@@ -123,23 +122,31 @@ impl Working<'_> {
     /// Says to the cloud who works on the images of the object now, where it says another one: else that one might take them for left behind. The look does
     /// not fail by it, and waits for it a few seconds: a later one tries it again, long before anybody deletes anything. Says whether all of it was done, if
     /// there was anything to do.
-    async fn hold(&self, observed: &mut Observed) -> Option<bool> {
+    async fn hold(&self, observed: &mut Observed, is_in_time: bool) -> Option<bool> {
         let holder = &self.plan.holder;
         let is_elsewhere = |record: &&mut Record| record.holder != *holder && record.state != RecordState::Going;
-        let elsewhere = observed.records.iter_mut().filter(is_elsewhere);
-        let held: Vec<_> = elsewhere.map(|record| self.hold_one(record)).collect();
-        let held = join_all(held).await;
-        (!held.is_empty()).then(|| held.into_iter().all(|is_held| is_held))
+        let mut elsewhere: Vec<_> = observed.records.iter_mut().filter(is_elsewhere).collect();
+        if elsewhere.is_empty() {
+            return None;
+        }
+        if !is_in_time {
+            tracing::warn!(object = %self.plan.object, "the look took too long to take its images over; it is tried again");
+            return Some(false);
+        }
+        let held = join_all(elsewhere.iter().map(|record| self.hold_one(&record.id, &record.holder))).await;
+        for (record, _) in elsewhere.iter_mut().zip(&held).filter(|(_, is_held)| **is_held) {
+            record.holder.clone_from(holder);
+        }
+        Some(held.into_iter().all(|is_held| is_held))
     }
 
-    async fn hold_one(&self, record: &mut Record) -> bool {
+    async fn hold_one(&self, id: &ImageId, before: &OwnerId) -> bool {
         let (owner, holder) = (&self.plan.image.subject.owner, &self.plan.holder);
-        let error = match time::timeout(HOLDING, self.store.hold(&record.id, owner, holder)).await {
+        let error = match time::timeout(HOLDING, self.store.hold(id, owner, holder)).await {
             Ok(Ok(())) => {
-                let before = mem::replace(&mut record.holder, holder.clone());
                 tracing::info!(
                     object = %self.plan.object,
-                    image = %record.id,
+                    image = %id,
                     before = before.as_str(),
                     "took the image over from another installation"
                 );
@@ -150,7 +157,7 @@ impl Working<'_> {
         };
         tracing::warn!(
             object = %self.plan.object,
-            image = %record.id,
+            image = %id,
             error,
             "the image could not be taken over; it is tried again"
         );
@@ -194,7 +201,13 @@ impl Working<'_> {
             chosen_id: chosen.map(image_id),
             ..self.plan.image.clone()
         };
-        Ok(match self.store.create(&image, attempt).await? {
+        let created = self.store.create(&image, attempt).await?;
+        let (owner, holder) = (&self.plan.image.subject.owner, &self.plan.holder);
+        // It is marked with its owner, who may be another one: who deletes the object next must know whose it is.
+        if let (Created::New(id) | Created::Ours(id), true) = (&created, owner != holder) {
+            self.hold_one(id, owner).await;
+        }
+        Ok(match created {
             Created::New(ImageId(id)) => Done::Created { id },
             Created::Ours(ImageId(id)) => Done::Ours { id },
             Created::Taken => Done::Taken,

@@ -349,6 +349,15 @@ fn a_built_image_that_the_cloud_does_not_take_is_built_ever_more_seldom() {
 }
 
 #[test]
+fn what_keeps_a_built_image_from_the_cloud_is_counted_whatever_it_is() {
+    let before = retry(DeedName::Build, FailureClass::Unknown, 0).map(|before| Retry { count: 3, ..before });
+    let after = |class| outcome(build(), Err(failure(class)), before.clone());
+    waits(&after(FailureClass::Unavailable), 60 * 8);
+    // What a machine does to a build says nothing of the cloud.
+    waits(&after(FailureClass::BuildFailed { exit: 1 }), 60);
+}
+
+#[test]
 fn a_build_is_tried_three_times() {
     let class = FailureClass::BuildFailed { exit: 1 };
     let build = build();

@@ -1,8 +1,8 @@
 //! What status says after a step.
 
 use planning::image::{
-    AttemptReason, Deed, DeedName, DiscardReason, Done, FailureClass, HaltReason, Halted, Intent, Kept, Settlement,
-    Step, StopReason, after,
+    AttemptReason, Deed, DeedName, DiscardReason, Done, FailureClass, HaltReason, Halted, Intent, Kept, Retry,
+    Settlement, Step, StopReason, after,
 };
 
 use super::{Input, KEY, ended, failure, had, input, retry, sealed, transfer};
@@ -44,6 +44,16 @@ fn giving_up_again_and_again_slows_down() {
             "{delay:?} and not {seconds} s"
         );
     }
+}
+
+#[test]
+fn what_is_built_is_counted_on_where_its_record_is_given_up() {
+    let mut input = input();
+    input.wanted.build = Some(std::time::Duration::from_hours(2));
+    input.kept.retry = retry(DeedName::Build, FailureClass::Unavailable, 0).map(|before| Retry { count: 2, ..before });
+    let kept = written(&input, &attempt(3, AttemptReason::Stalled));
+    let retry = kept.retry.expect("it is counted");
+    assert_eq!((retry.deed, retry.count), (DeedName::Build, 3));
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(super) fn end(known: &Known, over: &Over, pods: &[Pod], before: &Before) -> 
     match report.and_then(|text| Report::read(text, &known.plan)) {
         // Whoever says that it is done has ended well.
         Some(Ok(done)) if over.is_complete => return Ok(done),
+        // Whoever ended it has his reasons, and may have them each time.
+        Some(Err(failure)) if is_told_to_end(&failure) => return Err(vanished("the Pod of the Job was told to end")),
         Some(Err(failure)) => return Err(failure),
         _ => {}
     }
@@ -55,6 +57,10 @@ pub(super) fn end(known: &Known, over: &Over, pods: &[Pod], before: &Before) -> 
         (None, Some(ended)) => unsaid(known, ended),
         (None, None) => of_pod(known, &reason, &message),
     })
+}
+
+fn is_told_to_end(failure: &Failure) -> bool {
+    matches!(failure.class, FailureClass::Stopped { why } if why != StopReason::Stalled)
 }
 
 /// It took longer than it may.

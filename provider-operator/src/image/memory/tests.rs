@@ -1,6 +1,6 @@
 //! When what was seen still says something.
 
-use planning::image::{Done, StopReason};
+use planning::image::{DiscardReason, Done, StopReason};
 use provider_plugin::{ContentKey, ImageId, Observed, Record};
 
 use super::*;
@@ -156,6 +156,60 @@ fn what_could_not_be_taken_over_is_left_alone_for_a_while_or_until_something_els
     look(&mut memory, &held(Some(false)));
     look(&mut memory, &held(Some(true)));
     assert!(memory.holds(NOW));
+}
+
+#[test]
+fn what_another_installation_has_taken_back_is_left_with_it_until_something_else_is_asked_for() {
+    let taken = Found {
+        held: Some(true),
+        ..saw(Vec::new())
+    };
+    let mut memory = memory();
+    look(&mut memory, &taken);
+    assert!(memory.holds(NOW), "it was left behind there");
+    look(&mut memory, &taken);
+    assert!(
+        !memory.holds(NOW + 9 * HELD_AGAIN),
+        "they would take it from each other at each look"
+    );
+    memory.hear(basis(2));
+    assert!(memory.holds(NOW));
+}
+
+#[test]
+fn the_image_before_is_known_by_its_id_until_it_is_discarded() {
+    let id = |id: &str| Some(ImageId(id.to_owned()));
+    let mut memory = memory();
+    // An earlier process has made it, and status says so for the last time.
+    assert_eq!(memory.known(id("a"), 1), [id("a"), None]);
+    let make = |memory: &mut ImageMemory, attempt, made: &str| {
+        let deed = Deed::Create { attempt, id: None };
+        memory.begin(&deed, &asked(true));
+        let done = Done::Created { id: made.to_owned() };
+        memory.end(&ended(deed, Ok(done)), &Found::default(), NOW);
+    };
+    let discard = |memory: &mut ImageMemory, attempt, gone: &str| {
+        let why = DiscardReason::LowerAttempt;
+        let deed = Deed::Discard {
+            id: gone.to_owned(),
+            attempt,
+            why,
+        };
+        memory.begin(&deed, &asked(true));
+        memory.end(&ended(deed, Ok(Done::Discarded)), &Found::default(), NOW);
+    };
+    make(&mut memory, 2, "b");
+    assert_eq!(memory.known(None, 2), [id("b"), id("a")]);
+    discard(&mut memory, 2, "b");
+    make(&mut memory, 3, "c");
+    assert_eq!(
+        memory.known(None, 3),
+        [id("c"), id("a")],
+        "an attempt that failed hides nothing"
+    );
+    assert_eq!(memory.known(id("c"), 3), [id("c"), id("a")]);
+    discard(&mut memory, 1, "a");
+    assert_eq!(memory.known(id("c"), 3), [id("c"), None]);
 }
 
 #[test]

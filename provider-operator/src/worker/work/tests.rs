@@ -166,6 +166,22 @@ async fn what_another_installation_holds_is_taken_over_unless_the_object_goes() 
 }
 
 #[tokio::test]
+async fn what_is_made_for_an_object_that_has_moved_is_held_by_who_makes_it() {
+    for (holder, calls) in [
+        ("mine", &["east create fleet/one"] as &[&str]),
+        ("there", &["east create fleet/one", "east hold image-1 for there"]),
+    ] {
+        let clay: Arc<Clay> = Arc::default();
+        let mut plan = plan(&object("fleet", "one"), Deed::Create { attempt: 1, id: None });
+        plan.holder = OwnerId::parse(holder).unwrap();
+        let report: Arc<dyn Report> = Arc::<Notes>::default();
+        let worked = work(&plan, &clay.store("east"), None, report).await;
+        assert_eq!(class(worked), Ok(Done::Created { id: id() }));
+        assert_eq!(clay.calls(), calls, "by {holder}");
+    }
+}
+
+#[tokio::test]
 async fn what_goes_clears_away_only_what_this_installation_holds_at_that_moment() {
     let room = Room {
         goes: true,
@@ -222,8 +238,8 @@ async fn a_look_takes_nothing_over_where_that_failed_before_or_no_time_is_left()
     room.clay.act("east observe", Act::Answer);
     room.holds = false;
     let told = room.work(Deed::Look, None).await;
-    for worked in [late, told] {
-        assert_eq!(worked.found.held, None);
+    for (worked, held) in [(late, Some(false)), (told, None)] {
+        assert_eq!(worked.found.held, held);
         assert_eq!(class(worked), Ok(Done::Looked));
     }
     assert_eq!(room.clay.calls(), ["east observe fleet/one"; 2]);

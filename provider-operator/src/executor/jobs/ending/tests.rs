@@ -228,6 +228,20 @@ fn a_build_that_leaves_too_much_is_told_so_and_not_tried_again() {
 }
 
 #[test]
+fn a_pod_that_somebody_ends_has_not_done_its_work_and_says_nothing_of_why() {
+    let known = known(false);
+    let why = StopReason::Draining;
+    let told = report(&known, &Err(Failure::new(FailureClass::Stopped { why }, "told to end")));
+    let ended = end(
+        &known,
+        &failed("BackoffLimitExceeded"),
+        &[worker(1, &told)],
+        &Before::default(),
+    );
+    assert_eq!(class(ended), FailureClass::JobVanished);
+}
+
+#[test]
 fn a_job_that_took_too_long_is_told_so() {
     let stalled = FailureClass::Stopped {
         why: StopReason::Stalled,
