@@ -164,11 +164,17 @@ impl<'a> Scene<'a> {
             ("the log of the operator", self.place.log()?),
             ("the metrics of the operator", self.place.metrics().await?),
         ];
-        for pod in wish.pods().await? {
-            let log = self.place.kubelet.logs(name, &pod.name_any(), "worker").await?;
-            ensure!(log.contains("begins"), "the log of the program: {log}");
-            told.push(("the log of the program", log));
-        }
+        // One that fails is followed by another one, and goes with its Job.
+        let logs = eventually(PATIENCE, "the logs of all programs that are there", async || {
+            let mut logs = Vec::new();
+            for pod in wish.pods().await? {
+                let log = self.place.kubelet.logs(name, &pod.name_any(), "worker").await?;
+                ensure!(log.contains("begins"), "the log of the program: {log}");
+                logs.push(log);
+            }
+            anyhow::Ok(logs)
+        });
+        told.extend(logs.await?.into_iter().map(|log| ("the log of the program", log)));
         for (where_, text) in told {
             let told = self.planted.told_in(&text);
             ensure!(told.is_none(), "{where_} tell a secret: {told:?}");
