@@ -330,9 +330,32 @@ fn broken(count: u32) -> Duration {
     }
 }
 
+/// The whole second after that, as status keeps no parts of one and nobody is asked sooner than he said. What is done at once stays so.
 fn later(wall: Timestamp, delay: Duration) -> Timestamp {
-    SignedDuration::try_from(delay)
+    let until = SignedDuration::try_from(delay)
         .ok()
         .and_then(|delay| wall.checked_add(delay).ok())
-        .unwrap_or(Timestamp::MAX)
+        .unwrap_or(Timestamp::MAX);
+    if delay.is_zero() || until.subsec_nanosecond() == 0 {
+        return until;
+    }
+    Timestamp::from_second(until.as_second().saturating_add(1)).unwrap_or(until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_asked_sooner_than_he_said_by_the_part_of_a_second_that_status_does_not_keep() {
+        let wall: Timestamp = "2026-01-01T12:00:00.640Z".parse().expect("a time");
+        let kept = |delay| super::super::status::whole_seconds(later(wall, delay)).0;
+        assert!(kept(Duration::from_secs(3)) >= wall + SignedDuration::from_secs(3));
+        assert_eq!(later(wall, Duration::ZERO), wall, "what is done at once stays so");
+        let whole: Timestamp = "2026-01-01T12:00:00Z".parse().expect("a time");
+        assert_eq!(
+            later(whole, Duration::from_secs(3)),
+            whole + SignedDuration::from_secs(3)
+        );
+    }
 }
