@@ -431,7 +431,7 @@ fn what_is_under_way_is_told_with_its_phase() {
         attempt: 2,
     };
     let empty = || Input::with(&[record(2, RecordState::Empty)]);
-    let table = [
+    let table = vec![
         (
             empty().changed(|input| input.op = running(transfer(2), 5)),
             ImagePhase::Transferring,
