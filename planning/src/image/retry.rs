@@ -230,7 +230,7 @@ fn again(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: N
         class: failure.class,
         message: failure.told(),
         count,
-        first_time: before.map_or(now.wall, |before| before.first_time.min(now.wall)),
+        first_time: before.map_or(began(now.wall), |before| before.first_time.min(now.wall)),
         until: later(now.wall, whole_seconds(apart(delay, &wanted.key, count))),
         identity: wanted.identity.clone(),
         request: wanted.request.clone(),
@@ -330,13 +330,21 @@ fn broken(count: u32) -> Duration {
     }
 }
 
-/// The whole second after that, as status keeps no parts of one and nobody is asked sooner than he said. What is done at once stays so.
+/// The second that has begun: what is told of it is told in the same words when it has been in status, which keeps no parts of one.
+fn began(wall: Timestamp) -> Timestamp {
+    Timestamp::from_second(wall.as_second()).unwrap_or(wall)
+}
+
+/// The whole second after that, as nobody is asked sooner than he said. What is done at once stays so.
 fn later(wall: Timestamp, delay: Duration) -> Timestamp {
     let until = SignedDuration::try_from(delay)
         .ok()
         .and_then(|delay| wall.checked_add(delay).ok())
         .unwrap_or(Timestamp::MAX);
-    if delay.is_zero() || until.subsec_nanosecond() == 0 {
+    if delay.is_zero() {
+        return began(wall);
+    }
+    if until.subsec_nanosecond() == 0 {
         return until;
     }
     Timestamp::from_second(until.as_second().saturating_add(1)).unwrap_or(until)
@@ -351,7 +359,18 @@ mod tests {
         let wall: Timestamp = "2026-01-01T12:00:00.640Z".parse().expect("a time");
         let kept = |delay| super::super::status::whole_seconds(later(wall, delay)).0;
         assert!(kept(Duration::from_secs(3)) >= wall + SignedDuration::from_secs(3));
-        assert_eq!(later(wall, Duration::ZERO), wall, "what is done at once stays so");
+        assert!(later(wall, Duration::ZERO) <= wall, "what is done at once stays so");
+        for time in [
+            began(wall),
+            later(wall, Duration::ZERO),
+            later(wall, Duration::from_secs(3)),
+        ] {
+            assert_eq!(
+                super::super::status::whole_seconds(time).0,
+                time,
+                "it reads the same again"
+            );
+        }
         let whole: Timestamp = "2026-01-01T12:00:00Z".parse().expect("a time");
         assert_eq!(
             later(whole, Duration::from_secs(3)),
