@@ -335,7 +335,7 @@ fn began(wall: Timestamp) -> Timestamp {
     Timestamp::from_second(wall.as_second()).unwrap_or(wall)
 }
 
-/// The whole second after that, as nobody is asked sooner than he said. What is done at once stays so.
+/// So much later, on a whole second, as nobody is asked sooner than he said. What is done at once stays so.
 fn later(wall: Timestamp, delay: Duration) -> Timestamp {
     let until = SignedDuration::try_from(delay)
         .ok()

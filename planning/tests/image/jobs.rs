@@ -4,11 +4,11 @@
 use crds::conditions::{ConditionType, find};
 use planning::image::{FailureClass, HaltReason, Step, WaitReason};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
+use proptest::test_runner::TestCaseError;
 
-use crate::properties::{config, people, processes, story, troubles, work};
+use crate::properties::{config, first_broken, people, processes, story, troubles, work};
 use crate::world::object::Spec;
-use crate::world::{Planted, World};
+use crate::world::{Planted, World, count, told};
 
 /// One that Jobs send, or one that they build.
 fn spec() -> impl Strategy<Value = String> {
@@ -119,20 +119,9 @@ proptest! {
 
 /// What the first history says that a planted fault spoils.
 fn noticed(planted: Planted) -> Option<String> {
-    let mut runner = TestRunner::new(Config {
-        cases: 400,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        max_shrink_iters: 0,
-        ..Config::default()
-    });
-    let found = runner.run(&(spec(), history([4, 2, 1, 4])), |(spec, history)| {
-        story(&spec, true, &history, Some(planted)).map_err(TestCaseError::fail)
-    });
-    match found {
-        Err(TestError::Fail(reason, _)) => Some(reason.message().to_owned()),
-        _ => None,
-    }
+    first_broken(&(spec(), history([4, 2, 1, 4])), |(spec, history)| {
+        story(&spec, true, &history, Some(planted))
+    })
 }
 
 #[test]
@@ -155,18 +144,6 @@ fn world(spec: &str, lines: &[&str]) -> World {
     let mut world = World::new(Spec::of(spec), true);
     told(&mut world, lines);
     world
-}
-
-fn told(world: &mut World, lines: &[&str]) {
-    for line in lines {
-        world.command(line);
-        assert_eq!(world.violations, Vec::<String>::new(), "after {line}: {:#?}", world.log);
-    }
-}
-
-/// How often this was done.
-fn count(world: &World, deed: &str) -> usize {
-    world.log.iter().filter(|line| line.contains(deed)).count()
 }
 
 /// It rests, after so many attempts, and of so many Jobs the logs are still there.

@@ -3,25 +3,13 @@
 use crds::conditions::{ConditionType, find};
 use planning::image::Step;
 
-use crate::world::World;
 use crate::world::object::Spec;
+use crate::world::{World, count, told};
 
 fn world(lines: &[&str]) -> World {
     let mut world = World::new(Spec::of(""), true);
     told(&mut world, lines);
     world
-}
-
-fn told(world: &mut World, lines: &[&str]) {
-    for line in lines {
-        world.command(line);
-        assert_eq!(world.violations, Vec::<String>::new(), "after {line}: {:#?}", world.log);
-    }
-}
-
-/// How often this was done.
-fn count(world: &World, deed: &str) -> usize {
-    world.log.iter().filter(|line| line.contains(deed)).count()
 }
 
 #[test]

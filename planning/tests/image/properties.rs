@@ -333,8 +333,11 @@ proptest! {
     }
 }
 
-/// What the first history says that a planted fault spoils.
-fn noticed(planted: Planted) -> Option<String> {
+/// What is told of the first of these histories that breaks a rule.
+pub(crate) fn first_broken<S: Strategy>(
+    histories: &S,
+    story: impl Fn(S::Value) -> Result<(), String>,
+) -> Option<String> {
     let mut runner = TestRunner::new(Config {
         cases: 400,
         rng_seed: RngSeed::Fixed(1),
@@ -342,6 +345,15 @@ fn noticed(planted: Planted) -> Option<String> {
         max_shrink_iters: 0,
         ..Config::default()
     });
+    let found = runner.run(histories, |history| story(history).map_err(TestCaseError::fail));
+    match found {
+        Err(TestError::Fail(reason, _)) => Some(reason.message().to_owned()),
+        _ => None,
+    }
+}
+
+/// What the first history says that a planted fault spoils.
+fn noticed(planted: Planted) -> Option<String> {
     let deletes = history(4, 4, 2).prop_map(|mut history| {
         history.insert(history.len() / 2, "delete".to_owned());
         history
@@ -351,13 +363,9 @@ fn noticed(planted: Planted) -> Option<String> {
         history
     });
     let histories = prop_oneof![history(4, 5, 3), history(4, 5, 3), deletes, replaced];
-    let found = runner.run(&(spec(), any::<bool>(), histories), |(spec, sha512, history)| {
-        story(&spec, sha512, &history, Some(planted)).map_err(TestCaseError::fail)
-    });
-    match found {
-        Err(TestError::Fail(reason, _)) => Some(reason.message().to_owned()),
-        _ => None,
-    }
+    first_broken(&(spec(), any::<bool>(), histories), |(spec, sha512, history)| {
+        story(&spec, sha512, &history, Some(planted))
+    })
 }
 
 #[test]

@@ -433,3 +433,16 @@ impl World {
         }
     }
 }
+
+/// Tells it these commands, none of which may break a rule.
+pub(crate) fn told(world: &mut World, lines: &[&str]) {
+    for line in lines {
+        world.command(line);
+        assert_eq!(world.violations, Vec::<String>::new(), "after {line}: {:#?}", world.log);
+    }
+}
+
+/// How often this was done.
+pub(crate) fn count(world: &World, deed: &str) -> usize {
+    world.log.iter().filter(|line| line.contains(deed)).count()
+}
