@@ -76,6 +76,9 @@ pub struct ClusterAddonStatus {
     /// Generation of the spec that this status is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Generation of the Cluster that the rest is about. Whoever asks about a later one is not answered from this status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_generation: Option<i64>,
     /// What the cluster shall have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<AddonVersion>,
@@ -91,6 +94,15 @@ pub struct ClusterAddonStatus {
     /// Every object of the add-ons, and how it is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Resource>,
+    /// The bytes of the release that the target is made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assets: Option<AddonAssets>,
+    /// The Secret with what the charts drew at random, so that it is drawn once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memo: Option<AddonMemo>,
+    /// What the annotation clusterstack.x-k8s.io/approve-prune said when it approved a deletion, until the last of those objects is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_prune: Option<String>,
     /// Whether the add-ons are complete.
     pub ready: bool,
     /// The value of the annotation clusterstack.x-k8s.io/requestedAt that was answered last.
@@ -112,6 +124,27 @@ pub struct AddonVersion {
     /// Kubernetes version of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<String>,
+    /// Digest of all that decides what the objects are: version of the add-ons, Kubernetes version, values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// The files that add-ons are made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AddonAssets {
+    /// Digest of the archive with the charts.
+    pub digest: String,
+}
+
+/// What is known of the memo without its content.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AddonMemo {
+    /// Digest of its content.
+    pub digest: String,
+    /// How many answers it holds.
+    pub entries: i64,
 }
 
 /// A lifecycle hook that is being answered.
@@ -130,6 +163,9 @@ pub struct HookProgress {
         deserialize_with = "known_time_or_none"
     )]
     pub deadline: Option<Time>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// How far one stage is.
@@ -140,6 +176,9 @@ pub struct StageProgress {
     pub name: String,
     /// What the stage does with the objects of its chart: apply or delete.
     pub action: StageAction,
+    /// The lifecycle hook that the release lists the stage under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<String>,
     /// How far it is: Pending, waitingForPreCondition, applyingOrDeleting, waitingForPostCondition or done.
     #[serde(default)]
     #[schemars(with = "String")]
@@ -154,6 +193,19 @@ pub struct StageProgress {
         deserialize_with = "known_time_or_none"
     )]
     pub since: Option<Time>,
+    /// When it takes longer than the release gives it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_time_or_none"
+    )]
+    pub deadline: Option<Time>,
+    /// What it waits for, in the words of whoever holds it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Whether what comes after it goes on without it, because it takes too long and the release allows that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passed_over: bool,
 }
 
 /// What a stage does with the objects of its chart.

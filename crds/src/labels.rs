@@ -44,8 +44,24 @@ pub const PLAN: &str = "clusterstack.x-k8s.io/plan";
 pub const NOTED: &str = "clusterstack.x-k8s.io/noted";
 /// Annotation on the Lease that replicas which share shards hold together: the list of them.
 pub const MEMBERS: &str = "clusterstack.x-k8s.io/members";
-/// Annotation of the Go operator on a `ClusterAddon`: `created` or `upgraded`, written once.
+/// Annotation of the Go operator on a `ClusterAddon`: [`STAGE_CREATED`] or [`STAGE_UPGRADED`]. It wrote it once; we write it again when it has changed.
 pub const CLUSTER_ADDON_STAGE: &str = "ClusterAddonStage";
+/// The value of [`CLUSTER_ADDON_STAGE`] of add-ons that are as the stages of creation made them.
+pub const STAGE_CREATED: &str = "created";
+/// The value of [`CLUSTER_ADDON_STAGE`] of add-ons that were upgraded.
+pub const STAGE_UPGRADED: &str = "upgraded";
+
+/// Annotation on objects of add-ons: the chart that they come from, so that a lost inventory is found again with it.
+pub const STAGE: &str = "clusterstack.x-k8s.io/stage";
+/// Annotation on a `ClusterAddon`: the lifecycle hook that Cluster API called last, and the Kubernetes version that it is about, as
+/// `<hook>@<version>`. The only thing that an answer to a hook writes.
+pub const HOOK_CALLED: &str = "clusterstack.x-k8s.io/hook-called";
+/// Annotation on a `ClusterAddon` by which a user lets a cluster go on without the stages of a lifecycle hook: `<hook>@<class>`, several separated by
+/// commas. It says the class, so that it does not hold for the next upgrade.
+pub const SKIP_HOOK: &str = "clusterstack.x-k8s.io/skip-hook";
+/// Annotation on a `ClusterAddon`: the class whose creation stages made the add-ons. Beside the status, so that nobody takes a cluster whose status was
+/// lost for a new one.
+pub const CREATED_WITH: &str = "clusterstack.x-k8s.io/created-with";
 
 /// Annotation that stops the reconciliation of the object it is on, whatever its value (Cluster API).
 pub const PAUSED: &str = "cluster.x-k8s.io/paused";
@@ -59,6 +75,10 @@ pub const PROVIDER_CLUSTER_STACK_OPERATOR: &str = "cluster-stack-operator";
 pub const CONTRACT_V1ALPHA1: &str = "clusterstack.x-k8s.io/v1alpha1";
 /// Label on CRDs: which of their versions speak the contract v1beta1 of Cluster API.
 pub const CONTRACT_V1BETA1: &str = "cluster.x-k8s.io/v1beta1";
+/// Annotation on a Cluster: the lifecycle hooks that Cluster API owes, separated by commas.
+pub const PENDING_HOOKS: &str = "runtime.cluster.x-k8s.io/pending-hooks";
+/// Annotation on a Cluster: `BeforeClusterDelete` was answered, and nothing holds its deletion up (Cluster API).
+pub const OK_TO_DELETE: &str = "runtime.cluster.x-k8s.io/ok-to-delete";
 /// Label by which `clusterctl` finds CRDs.
 pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
 /// Label on CRDs that makes `clusterctl move` take all objects of the kind along, and what these own.

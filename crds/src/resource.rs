@@ -50,6 +50,9 @@ pub struct Resource {
     /// Whether the object left the release and its deletion is approved, by the digest in approvedPrune of the status.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prune_approved: bool,
+    /// Of an add-on: the chart that the object comes from.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stage: String,
 }
 
 /// Why an object is left otherwise than its release wants it.

@@ -1,12 +1,13 @@
 //! The files of a release: what is read, and in which words a bad one is refused.
 
-use std::{env, error::Error, fs, io::Write, path::PathBuf};
+use std::{env, error::Error, fs, io::Write, path::PathBuf, time::Duration};
 
 use crds::{
     cluster_addon::StageAction,
     names::ReleaseTag,
     release_files::{
-        CLUSTER_ADDON_CONFIG, ClusterAddonConfig, HASHES, Hashes, METADATA, Metadata, NODE_IMAGES, NodeImages,
+        CLUSTER_ADDON_CONFIG, ClusterAddonConfig, ClusterApiVersion, HASHES, Hashes, METADATA, Metadata, NODE_IMAGES,
+        NodeImages, OnFailure,
     },
 };
 
@@ -133,6 +134,37 @@ addonStages:
     let error =
         ClusterAddonConfig::parse(text.replace("action: apply", "action: Aply").as_bytes()).expect_err("a typo");
     assert!(error.source().is_some_and(|source| source.to_string().contains("Aply")));
+}
+
+#[test]
+fn a_stage_says_how_long_it_may_take_and_what_happens_then() {
+    let config = |stage: &str| {
+        let text = format!("addonStages: {{BeforeClusterUpgrade: [{{name: cni, action: apply{stage}}}]}}");
+        ClusterAddonConfig::parse(text.as_bytes())
+    };
+    let stage = |text: &str| config(text).expect("a good config").addon_stages["BeforeClusterUpgrade"][0].clone();
+    assert_eq!((stage("").timeout, stage("").on_failure), (None, None));
+    let limited = stage(", timeout: 1h30m, onFailure: continue");
+    assert_eq!(limited.timeout, Some(Duration::from_mins(90)));
+    assert_eq!(limited.on_failure, Some(OnFailure::Continue));
+    for timeout in ["0s", "-5m", "30", "soon", "169h", "9999999999h"] {
+        config(&format!(", timeout: \"{timeout}\"")).expect_err(timeout);
+    }
+    config(", onFailure: retry").expect_err("nobody can say what that would be");
+}
+
+#[test]
+fn values_get_the_cluster_in_the_version_that_the_release_names_and_else_in_that_of_the_go_operator() {
+    let version = |text: &str| ClusterAddonConfig::parse(text.as_bytes()).map(|config| config.cluster_api_version);
+    assert_eq!(
+        version("addonStages: {}").expect("a good config"),
+        ClusterApiVersion::V1Beta1
+    );
+    assert_eq!(
+        version("clusterApiVersion: v1beta2").expect("a good config"),
+        ClusterApiVersion::V1Beta2
+    );
+    version("clusterApiVersion: v1").expect_err("no such version");
 }
 
 #[test]

@@ -158,6 +158,22 @@ pub enum Reason {
     /// `ReleasesSynced`: the source could not be listed.
     FailedToSync,
 
+    // Ours, of add-ons.
+    /// The cluster is not as far as what comes next needs it.
+    WaitingForCluster,
+    /// The kubeconfig of the cluster asks for what we do not do.
+    KubeconfigRefused,
+    /// A stage takes longer than the release gives it.
+    StageDeadlineExceeded,
+    /// The release of the class cannot be used yet.
+    ReleaseNotReady,
+    /// The Cluster has another Kubernetes version than its class is for.
+    VersionMismatch,
+    /// What charts drew at random is gone, or is another than it was.
+    MemoLost,
+    /// The values change all the time without anybody having changed the Cluster.
+    RenderingUnstable,
+
     // Ours.
     /// Another `ClusterStack` claims the same release.
     ReleaseOwnedByOtherStack,

@@ -245,6 +245,13 @@ pub const REASONS_OF_LATER_VERSIONS: &[Reason] = &[
     Reason::TemplateNewClusterStackOverwriteFailed,
     Reason::ParsingClusterAddonConfigFailed,
     Reason::HookServerUnresponsive,
+    Reason::WaitingForCluster,
+    Reason::KubeconfigRefused,
+    Reason::StageDeadlineExceeded,
+    Reason::ReleaseNotReady,
+    Reason::VersionMismatch,
+    Reason::MemoLost,
+    Reason::RenderingUnstable,
     Reason::FieldConflict,
     Reason::RecreateNeeded,
 ];

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
 pub use self::{
-    cluster_addon_config::{AddonStage, ClusterAddonConfig, WaitForCondition, WatchedObject},
+    cluster_addon_config::{
+        AddonStage, ClusterAddonConfig, ClusterApiVersion, OnFailure, WaitForCondition, WatchedObject,
+    },
     metadata::Metadata,
     node_images::{NodeImage, NodeImageError, NodeImages, docker_images, filestore_images, openstack_images},
 };

@@ -38,7 +38,7 @@ const PARTS: [&str; 7] = [
 /// The key of clusteraddon.yaml with the stages.
 const STAGES: &str = "addonStages";
 /// The keys of clusteraddon.yaml; a misspelt one would be a release without add-ons.
-const STAGES_KEYS: [&str; 4] = ["apiVersion", "kind", "clusterAddonVersion", STAGES];
+const STAGES_KEYS: [&str; 5] = ["apiVersion", "kind", "clusterAddonVersion", "clusterApiVersion", STAGES];
 
 /// Everything of a stack directory that goes into releases.
 #[derive(Debug)]

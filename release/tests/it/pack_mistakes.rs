@@ -175,7 +175,7 @@ fn descriptions_that_would_keep_the_parser_busy_are_refused_unparsed() {
 fn stages_that_nobody_would_read_are_refused() {
     assert_eq!(
         refusal_of("clusteraddon.yaml", "addonStages:", "addonStage:"),
-        "clusteraddon.yaml:3: unknown key \"addonStage\"; a clusteraddon.yaml has apiVersion, kind, clusterAddonVersion, addonStages"
+        "clusteraddon.yaml:3: unknown key \"addonStage\"; a clusteraddon.yaml has apiVersion, kind, clusterAddonVersion, clusterApiVersion, addonStages"
     );
     assert_eq!(
         refusal(|stack| fs::write(
