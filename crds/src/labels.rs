@@ -59,8 +59,8 @@ pub const HOOK_CALLED: &str = "clusterstack.x-k8s.io/hook-called";
 /// Annotation on a `ClusterAddon` by which a user lets a cluster go on without the stages of a lifecycle hook: `<hook>@<class>`, several separated by
 /// commas. It says the class, so that it does not hold for the next upgrade.
 pub const SKIP_HOOK: &str = "clusterstack.x-k8s.io/skip-hook";
-/// Annotation on a `ClusterAddon`: the class whose creation stages made the add-ons. Beside the status, so that nobody takes a cluster whose status was
-/// lost for a new one.
+/// Annotation on a `ClusterAddon`: the add-ons that the stages of creation made, as `<version of the add-ons>@<Kubernetes version>`. Beside the status,
+/// so that nobody takes a cluster whose status was lost for a new one.
 pub const CREATED_WITH: &str = "clusterstack.x-k8s.io/created-with";
 
 /// Annotation that stops the reconciliation of the object it is on, whatever its value (Cluster API).

@@ -3,6 +3,7 @@
 //! A controller observes, calls one of the `plan` functions here, performs what the plan says and observes again. Nothing in this crate reads a clock,
 //! a file, an environment or an API server; the time is an argument, and so is everything that was seen.
 
+pub mod addon;
 pub mod admission;
 mod approval;
 mod contest;

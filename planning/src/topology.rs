@@ -1,10 +1,11 @@
 //! What a Cluster says of its class and its Kubernetes version, in either spelling of Cluster API.
 
 use crds::names::{ClassName, NameError};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// `spec.topology` of a Cluster that has a class, whoever's class that is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     /// Name of the class, as written.
     pub class: String,
@@ -17,7 +18,7 @@ pub struct Topology {
 }
 
 /// How a Cluster names its class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Spelling {
     /// `class` and `classNamespace` (v1beta1).
     Class,

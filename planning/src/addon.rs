@@ -1,0 +1,32 @@
+//! What is decided about the add-ons of one workload cluster: whether there is a ClusterAddon, what the cluster shall have, which stages lead there and
+//! which of them is at work, and what a lifecycle hook of Cluster API is answered.
+//!
+//! A call of a hook is never what starts something. What is due is derived from the Cluster and its control plane; a call is a question about that. So a
+//! hook that is never called, called twice, on another replica or with an old object changes nothing. In the status is only what cannot be seen any more
+//! (that a condition held once, since when something is waited for), so losing it costs time.
+
+mod answer;
+mod cluster;
+mod control_plane;
+mod course;
+mod hook;
+mod marks;
+mod moment;
+mod presence;
+mod stage;
+mod target;
+
+pub use self::{
+    answer::{Call, HookAnswer, HookStatus, Listed, ReleaseListed, answer},
+    cluster::{ClusterSeen, PausedBy, TopologyReconciled},
+    control_plane::ControlPlaneSeen,
+    course::{
+        Course, CourseInput, Kind, SINGLE_STAGE, Stage, StageKey, Stages, charts_that_stay, course, kind, stages,
+    },
+    hook::Hook,
+    marks::{CreatedWith, HookCalled, Marks},
+    moment::due,
+    presence::{AddonSeen, ClassOwner, Pausing, Presence, presence},
+    stage::{ConditionSeen, StageSeen, StageState, Work},
+    target::{Change, ReleaseSeen, Target, Values, Wanted, change, wanted},
+};

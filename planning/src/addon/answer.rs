@@ -1,0 +1,328 @@
+//! What a lifecycle hook of Cluster API is answered, from the Cluster in the request and the ClusterAddon in a watch. Nothing is started by a call, and nothing
+//! is waited for: a call that is not let through is made again.
+
+use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StagePhase, StageProgress, name_for};
+use crds::conditions::{ConditionType, Reason};
+use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::cluster::ClusterSeen;
+use super::course::TIMEOUT_OF_DELETION;
+use super::hook::Hook;
+use super::marks::Marks;
+
+/// Seconds until a call is made again that is held up. Since 1.12 Cluster API notices with the next call only that it may go on.
+const HELD: u32 = 5;
+/// The same where nobody has looked at what the Cluster wants yet.
+const UNSEEN: u32 = 2;
+/// Longest words of others in an answer, in bytes. Cluster API puts the answers of all extensions into one condition.
+const WORDS: usize = 512;
+
+/// A call of a hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// The hook.
+    pub hook: Hook,
+    /// The Cluster as Cluster API has it, perhaps an old one. Without status from 1.11 on.
+    pub cluster: ClusterSeen,
+    /// The Kubernetes version of the step: since 1.12 an upgrade may take several, and the hooks between are called for each.
+    pub version: Option<String>,
+}
+
+impl Call {
+    /// Reads the body of a request; `None` if it is about no Cluster.
+    ///
+    /// The fields are those of `lifecyclehooks_types.go`, 1.10.5 to 1.14.2: `cluster` in all of them, `toKubernetesVersion` before and `kubernetesVersion`
+    /// after something.
+    pub fn of(hook: Hook, request: &Value) -> Option<Self> {
+        let cluster = ClusterSeen::of(request.get("cluster")?, None);
+        let text = |name: &str| {
+            request
+                .get(name)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+        };
+        let version = text("toKubernetesVersion").or_else(|| text("kubernetesVersion"));
+        (!cluster.name.is_empty() && !cluster.namespace.is_empty()).then(|| Self {
+            hook,
+            cluster,
+            version: version.map(str::to_owned),
+        })
+    }
+}
+
+/// What the process that answers knows so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed {
+    /// All ClusterAddons.
+    pub addons: bool,
+    /// The ClusterStackRelease of the Cluster's class.
+    pub release: ReleaseListed,
+}
+
+/// Whether there is a ClusterStackRelease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReleaseListed {
+    /// Not all of them are known.
+    NotYet,
+    /// There is none.
+    Absent,
+    /// There is one.
+    Present,
+}
+
+/// The answer to a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookAnswer {
+    /// Whether the call could be answered.
+    pub status: HookStatus,
+    /// Seconds until the call shall be made again; 0 lets the cluster go on.
+    pub retry_after_seconds: u32,
+    /// Why. Of an answer that holds the cluster up: the reason, since when, until when, and how to go on all the same.
+    pub message: String,
+}
+
+/// Whether a call could be answered. [`answer`] always can; a request that cannot be read cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HookStatus {
+    /// It could.
+    Success,
+    /// It could not; Cluster API tries again, ever later.
+    Failure,
+}
+
+/// Answers a call.
+///
+/// A Cluster whose class is not ours goes on at once. Of ours it goes on when the status is about this Cluster and about no earlier one, its target has class and
+/// version of the Cluster in the request, and no stage up to the moment of the hook is left: what was done for another target counts for nothing.
+pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed, now: Timestamp) -> HookAnswer {
+    let Call { hook, cluster, .. } = call;
+    let is_named_like_ours = cluster
+        .topology
+        .as_ref()
+        .is_some_and(|topology| topology.class_name().is_ok());
+    if !is_named_like_ours {
+        return go_on("the class of the Cluster belongs to no cluster stack");
+    }
+    // Cluster API does not wait for an answer to this one.
+    if *hook == Hook::AfterControlPlaneInitialized {
+        return go_on("");
+    }
+    if !listed.addons {
+        return Hold::unseen("the operator has not listed the ClusterAddons yet").answer(call);
+    }
+    match (addon, listed.release) {
+        (None, ReleaseListed::Absent) => go_on("the class of the Cluster belongs to no cluster stack"),
+        (None, _) if *hook == Hook::BeforeClusterDelete => go_on("the cluster has no add-ons"),
+        (None, _) => Hold::unseen("the ClusterAddon has not been made yet").answer(call),
+        (Some(addon), ReleaseListed::Absent) if !is_begun(addon) => {
+            go_on("the class of the Cluster belongs to no cluster stack")
+        }
+        (Some(addon), _) => of_addon(call, addon, now),
+    }
+}
+
+/// Whether we have begun to work on it.
+fn is_begun(addon: &ClusterAddon) -> bool {
+    has_annotation(addon, CONTAINS_GROUP_KINDS)
+}
+
+fn has_annotation(addon: &ClusterAddon, name: &str) -> bool {
+    let annotations = addon.metadata.annotations.as_ref();
+    annotations.is_some_and(|annotations| annotations.contains_key(name))
+}
+
+fn of_addon(call: &Call, addon: &ClusterAddon, now: Timestamp) -> HookAnswer {
+    let empty = ClusterAddonStatus::default();
+    let status = addon.status.as_ref().unwrap_or(&empty);
+    let (hook, class) = (call.hook, call.cluster.class());
+    if Marks::of(addon).skips(hook, class) {
+        let message =
+            format!("the annotation {SKIP_HOOK} of the ClusterAddon says to go on without the stages of {hook}");
+        return go_on(&message);
+    }
+    let held = if is_of_another(addon, &call.cluster.uid) {
+        Some(Hold::unseen(
+            "the ClusterAddon is that of an earlier Cluster of this name",
+        ))
+    } else if hook == Hook::BeforeClusterDelete {
+        before_deletion(call, status, now)
+    } else {
+        behind(call, addon, status).or_else(|| left(call, status, now))
+    };
+    held.map_or_else(|| go_on("the add-ons are ready for it"), |held| held.answer(call))
+}
+
+/// Whether an owner says that it was made for a Cluster of another uid.
+fn is_of_another(addon: &ClusterAddon, uid: &str) -> bool {
+    let owners = addon.metadata.owner_references.iter().flatten();
+    let mut clusters = owners.filter(|owner| owner.kind == "Cluster");
+    !uid.is_empty() && clusters.any(|owner| owner.uid != uid)
+}
+
+/// What holds a deletion up: never longer than its stages may take, whoever is not at work.
+fn before_deletion(call: &Call, status: &ClusterAddonStatus, now: Timestamp) -> Option<Hold> {
+    let hook = Hook::BeforeClusterDelete;
+    let progress = status.hook.as_ref().filter(|progress| progress.name == hook.name());
+    let since = call.cluster.deleting.unwrap_or(now);
+    let usual = SignedDuration::try_from(TIMEOUT_OF_DELETION).unwrap_or(SignedDuration::MAX);
+    let usual = since.checked_add(usual).unwrap_or(Timestamp::MAX);
+    let deadline = progress
+        .and_then(|progress| progress.deadline.as_ref())
+        .map_or(usual, |time| time.0);
+    if now >= deadline {
+        return None;
+    }
+    let held = match progress {
+        None => Hold::unseen("nobody has looked at the deletion of the Cluster yet"),
+        Some(_) => Hold::of_row(first_left(status, hook)?, now),
+    };
+    Some(Hold {
+        since: Some(since),
+        deadline: Some(deadline),
+        ..held
+    })
+}
+
+/// What holds up whoever asks about more than the status knows.
+fn behind(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus) -> Option<Hold> {
+    if has_annotation(addon, PAUSED) {
+        let reason = Reason::Paused.as_str();
+        let message = format!("the annotation {PAUSED} of the ClusterAddon is set; remove it to go on");
+        return Some(Hold::new(reason, &message));
+    }
+    if status
+        .cluster_generation
+        .is_none_or(|seen| seen < call.cluster.generation)
+    {
+        return Some(Hold::unseen("nobody has looked at the Cluster since it was changed"));
+    }
+    let is_target = status.target.as_ref().is_some_and(|target| {
+        target.cluster_stack == call.cluster.class()
+            && target.kubernetes_version.as_deref() == Some(call.cluster.version())
+    });
+    if is_target {
+        return None;
+    }
+    let ready = status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == ConditionType::Ready.as_str());
+    let Some(ready) = ready else {
+        return Some(Hold::unseen("nobody has looked at what the Cluster wants yet"));
+    };
+    let reason = ready.reason.as_deref().unwrap_or(Reason::Progressing.as_str());
+    let message = ready
+        .message
+        .as_deref()
+        .unwrap_or("the add-ons are not led to what the Cluster wants yet");
+    Some(Hold {
+        since: Some(ready.last_transition_time.0),
+        ..Hold::new(reason, message)
+    })
+}
+
+/// The stages that are left before the cluster may go on.
+fn left(call: &Call, status: &ClusterAddonStatus, now: Timestamp) -> Option<Hold> {
+    let Call { hook, cluster, version } = call;
+    // Nothing can run in a cluster that is not there.
+    if *hook == Hook::BeforeClusterCreate {
+        return None;
+    }
+    // A step on the way to the version that the stages of these hooks are for.
+    let is_step = version.as_deref().is_some_and(|version| version != cluster.version());
+    if is_step && *hook >= Hook::AfterControlPlaneUpgrade {
+        return None;
+    }
+    Some(Hold::of_row(first_left(status, hook.last_of_moment())?, now))
+}
+
+/// The first stage that is not over, of hooks up to this one.
+fn first_left(status: &ClusterAddonStatus, last: Hook) -> Option<&StageProgress> {
+    status.stages.iter().find(|row| {
+        let is_over = row.phase == StagePhase::Done || row.passed_over;
+        let hook = row.hook.as_deref().and_then(Hook::named);
+        !is_over && hook.is_some_and(|hook| hook <= last)
+    })
+}
+
+fn go_on(message: &str) -> HookAnswer {
+    HookAnswer {
+        status: HookStatus::Success,
+        retry_after_seconds: 0,
+        message: message.to_owned(),
+    }
+}
+
+/// Why a cluster is held up.
+struct Hold {
+    retry: u32,
+    reason: String,
+    message: String,
+    since: Option<Timestamp>,
+    deadline: Option<Timestamp>,
+}
+
+impl Hold {
+    fn new(reason: &str, message: &str) -> Self {
+        let cut = message.floor_char_boundary(WORDS);
+        Self {
+            retry: HELD,
+            reason: reason.to_owned(),
+            message: message[..cut].to_owned(),
+            since: None,
+            deadline: None,
+        }
+    }
+
+    fn unseen(message: &str) -> Self {
+        Self {
+            retry: UNSEEN,
+            ..Self::new(Reason::NotObservedYet.as_str(), message)
+        }
+    }
+
+    fn of_row(row: &StageProgress, now: Timestamp) -> Self {
+        let StageProgress {
+            name, action, phase, ..
+        } = row;
+        let hook = row.hook.as_deref().unwrap_or_default();
+        let message = row.message.as_deref().unwrap_or("its turn has not come");
+        let deadline = row.deadline.as_ref().map(|time| time.0);
+        let late = if deadline.is_some_and(|deadline| deadline <= now) {
+            ", for too long"
+        } else {
+            ""
+        };
+        let reason = row.reason.as_deref().unwrap_or(Reason::Progressing.as_str());
+        Self {
+            since: row.since.as_ref().map(|time| time.0),
+            deadline,
+            ..Self::new(
+                reason,
+                &format!("stage {name} ({action}) of {hook} is {phase}{late}: {message}"),
+            )
+        }
+    }
+
+    fn answer(self, call: &Call) -> HookAnswer {
+        let Call { hook, cluster, .. } = call;
+        let time = |time: Option<Timestamp>, otherwise: &str| {
+            time.map_or_else(|| otherwise.to_owned(), |time| time.to_string())
+        };
+        let since = time(self.since, "just now");
+        let deadline = time(self.deadline, "none");
+        let (namespace, name, class) = (&cluster.namespace, name_for(&cluster.name), cluster.class());
+        let Self { reason, message, .. } = &self;
+        HookAnswer {
+            status: HookStatus::Success,
+            retry_after_seconds: self.retry,
+            message: format!(
+                "{reason}: {message} (since {since}, deadline {deadline}); to go on without it: kubectl --namespace {namespace} annotate \
+                 --overwrite clusteraddon {name} {SKIP_HOOK}={hook}@{class}"
+            ),
+        }
+    }
+}

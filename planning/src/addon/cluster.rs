@@ -1,0 +1,174 @@
+//! What a Cluster tells, in either API version of Cluster API, with or without status, with or without `apiVersion`.
+
+use std::collections::BTreeSet;
+
+use crds::labels::{DELETE_FOR_MOVE, OK_TO_DELETE, PAUSED, PENDING_HOOKS};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::control_plane::ControlPlaneSeen;
+use super::hook::Hook;
+use crate::topology::Topology;
+
+/// The facts of a Cluster and its control plane that decisions about its add-ons depend on. Read loosely: what is not there is absent, and nothing is an
+/// error, since a hook's request has no status from Cluster API 1.11 on and no `apiVersion` in 1.11 and 1.12.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterSeen {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its generation: rises with every change of the spec, Cluster API's own ones included.
+    pub generation: i64,
+    /// Since when it is to go.
+    pub deleting: Option<Timestamp>,
+    /// Who stopped the work on it.
+    pub paused: Option<PausedBy>,
+    /// `clusterctl` has made it in another management cluster, and will delete it here.
+    pub moving: bool,
+    /// Its class and its Kubernetes version; `None` of a Cluster without class.
+    pub topology: Option<Topology>,
+    /// `spec.infrastructureRef` is set.
+    pub has_infrastructure: bool,
+    /// `spec.controlPlaneRef` is set.
+    pub has_control_plane: bool,
+    /// Its API server answered once. Never taken back.
+    pub initialized: bool,
+    /// The object that `spec.controlPlaneRef` names, where it was read.
+    pub control_plane: Option<ControlPlaneSeen>,
+    /// Some of its workers are older than what their sets want.
+    pub workers_roll: bool,
+    /// The condition `TopologyReconciled`.
+    pub reconciled: TopologyReconciled,
+    /// The hooks that Cluster API owes a call.
+    pub pending: BTreeSet<Hook>,
+    /// Cluster API has been told that nothing holds the deletion up.
+    pub ok_to_delete: bool,
+}
+
+/// How the work on a Cluster was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PausedBy {
+    /// `spec.paused`.
+    Spec,
+    /// The annotation.
+    Annotation,
+}
+
+/// How far Cluster API is with giving the objects of a cluster what its topology says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TopologyReconciled {
+    /// All of them have it.
+    Yes,
+    /// An upgrade goes on, the reason of Cluster API 1.12 and later until its last hook was answered. Earlier minors have reasons for the steps.
+    Upgrading,
+    /// Not, for another reason, or not known.
+    #[default]
+    No,
+}
+
+impl ClusterSeen {
+    /// Reads a Cluster, and the object that its `spec.controlPlaneRef` names.
+    pub fn of(cluster: &Value, control_plane: Option<&Value>) -> Self {
+        let text = |pointer: &str| cluster.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let annotation = |name: &str| cluster.pointer("/metadata/annotations").and_then(|all| all.get(name));
+        let namespace = text("/metadata/namespace").to_owned();
+        let control_plane = control_plane.map(ControlPlaneSeen::of);
+        Self {
+            name: text("/metadata/name").to_owned(),
+            uid: text("/metadata/uid").to_owned(),
+            generation: cluster
+                .pointer("/metadata/generation")
+                .and_then(Value::as_i64)
+                .unwrap_or_default(),
+            deleting: deletion(cluster),
+            paused: match cluster.pointer("/spec/paused").and_then(Value::as_bool) {
+                Some(true) => Some(PausedBy::Spec),
+                _ => annotation(PAUSED).map(|_| PausedBy::Annotation),
+            },
+            moving: annotation(DELETE_FOR_MOVE).is_some(),
+            topology: Topology::of(cluster, &namespace),
+            has_infrastructure: !text("/spec/infrastructureRef/name").is_empty(),
+            has_control_plane: !text("/spec/controlPlaneRef/name").is_empty(),
+            initialized: is_initialized(cluster) || control_plane.as_ref().is_some_and(|seen| seen.initialized),
+            control_plane,
+            workers_roll: workers_roll(cluster),
+            reconciled: topology_reconciled(cluster),
+            pending: pending(annotation(PENDING_HOOKS)),
+            ok_to_delete: annotation(OK_TO_DELETE).is_some(),
+            namespace,
+        }
+    }
+
+    /// The Kubernetes version that it shall have; empty where it does not say.
+    pub fn version(&self) -> &str {
+        self.topology.as_ref().map_or("", |topology| &topology.version)
+    }
+
+    /// The name of its class; empty where it has none.
+    pub fn class(&self) -> &str {
+        self.topology.as_ref().map_or("", |topology| &topology.class)
+    }
+}
+
+/// A time that is none has been so since ever.
+fn deletion(cluster: &Value) -> Option<Timestamp> {
+    let text = cluster.pointer("/metadata/deletionTimestamp")?.as_str()?;
+    Some(text.parse().unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+/// Both API versions have the condition, v1beta2 the field besides (`api/core/v1beta2/cluster_types.go` 1.13.6, `ClusterInitializationStatus`).
+fn is_initialized(cluster: &Value) -> bool {
+    let field = cluster.pointer("/status/initialization/controlPlaneInitialized");
+    field.and_then(Value::as_bool) == Some(true)
+        || conditions(cluster, "ControlPlaneInitialized").any(|condition| condition["status"] == "True")
+}
+
+/// All conditions of a type. A Cluster of v1beta1 has those of v1beta2 in `status.v1beta2.conditions` since 1.9, and they come first; one of v1beta2 has the old
+/// ones in `status.deprecated`, which nobody needs.
+fn conditions<'cluster>(cluster: &'cluster Value, type_: &'cluster str) -> impl Iterator<Item = &'cluster Value> {
+    ["/status/v1beta2/conditions", "/status/conditions"]
+        .into_iter()
+        .filter_map(|pointer| cluster.pointer(pointer)?.as_array())
+        .flatten()
+        .filter(move |condition| condition["type"] == type_)
+}
+
+/// Both API versions count the workers that are as their sets want them: `status.workers` (v1beta2), `status.v1beta2.workers` (v1beta1, since 1.9),
+/// summed over the machine sets by `setWorkersReplicas` (`internal/controllers/cluster/cluster_controller_status.go`, 1.10.5:151 and 1.13.6:201).
+///
+/// The condition `RollingOut` of the Cluster would not do: it is true for the control plane as well, which rolls for other reasons too. The counts are
+/// true for workers that roll to something else than a version, where Cluster API would go on: then its call says so, see [`super::due`]. Where nobody
+/// counts, no workers roll.
+fn workers_roll(cluster: &Value) -> bool {
+    let workers = cluster
+        .pointer("/status/workers")
+        .or_else(|| cluster.pointer("/status/v1beta2/workers"));
+    let count = |name: &str| workers.and_then(|workers| workers.get(name)?.as_i64());
+    match (count("replicas"), count("upToDateReplicas")) {
+        (Some(all), Some(up_to_date)) => up_to_date < all,
+        _ => false,
+    }
+}
+
+/// The reason `ClusterUpgrading` is there since 1.12 (`internal/controllers/topology/cluster/conditions.go` 1.13.6:181), from the begin of an upgrade until
+/// `AfterClusterUpgrade` was answered; before, the condition is true as soon as the last set of workers has been told the version (1.10.5:165).
+fn topology_reconciled(cluster: &Value) -> TopologyReconciled {
+    let Some(condition) = conditions(cluster, "TopologyReconciled").next() else {
+        return TopologyReconciled::No;
+    };
+    match (condition["status"].as_str(), condition["reason"].as_str()) {
+        (Some("True"), _) => TopologyReconciled::Yes,
+        (_, Some("ClusterUpgrading")) => TopologyReconciled::Upgrading,
+        _ => TopologyReconciled::No,
+    }
+}
+
+/// A list separated by commas (`internal/hooks/tracking.go`); hooks that nobody knows are passed over.
+fn pending(annotation: Option<&Value>) -> BTreeSet<Hook> {
+    let names = annotation.and_then(Value::as_str).unwrap_or_default().split(',');
+    names.filter_map(|name| Hook::named(name.trim())).collect()
+}

@@ -1,0 +1,124 @@
+//! What annotations of a ClusterAddon say: which add-ons creation made, whether they were upgraded, which hook was called, which is to be skipped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::cluster_addon::ClusterAddon;
+use crds::labels::{CLUSTER_ADDON_STAGE, CREATED_WITH, HOOK_CALLED, SKIP_HOOK, STAGE_CREATED, STAGE_UPGRADED};
+use serde::{Deserialize, Serialize};
+
+use super::course::Kind;
+use super::hook::Hook;
+use super::target::Target;
+
+/// The annotations of a ClusterAddon, read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    /// What the stages of creation made; `None` until they were over once.
+    pub created_with: Option<CreatedWith>,
+    /// An upgrade was over once.
+    pub upgraded: bool,
+    /// The hook that was called last.
+    pub called: Option<HookCalled>,
+    /// The hooks that somebody lets the cluster go on without, each with the class that this holds for.
+    pub skipped: BTreeSet<(Hook, String)>,
+}
+
+/// The add-ons that creation made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CreatedWith {
+    /// Ours: version of the add-ons and of Kubernetes, as [`Target::created_with`] writes them.
+    Content(String),
+    /// The Go operator's: the class that was complete last. It never said that it had upgraded (F14), so this may be the class of an upgrade.
+    Class(String),
+}
+
+/// A hook that was called, and the Kubernetes version that the Cluster had then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookCalled {
+    /// The hook.
+    pub hook: Hook,
+    /// `spec.topology.version` of the request.
+    pub version: String,
+}
+
+impl HookCalled {
+    /// Reads the value of the annotation.
+    pub fn parse(value: &str) -> Option<Self> {
+        let (hook, version) = value.split_once('@')?;
+        Some(Self {
+            hook: Hook::named(hook)?,
+            version: version.to_owned(),
+        })
+    }
+
+    /// The value of the annotation.
+    pub fn text(&self) -> String {
+        format!("{}@{}", self.hook, self.version)
+    }
+}
+
+impl Marks {
+    /// Reads them; what is written wrongly is absent.
+    pub fn of(addon: &ClusterAddon) -> Self {
+        let empty = BTreeMap::new();
+        let annotations = addon.metadata.annotations.as_ref().unwrap_or(&empty);
+        let text = |name: &str| annotations.get(name).map(String::as_str);
+        let predecessors = || {
+            let class = addon.spec.cluster_stack.clone().filter(|class| !class.is_empty())?;
+            (text(CLUSTER_ADDON_STAGE) == Some(STAGE_CREATED)).then_some(CreatedWith::Class(class))
+        };
+        let ours = text(CREATED_WITH).filter(|content| !content.is_empty());
+        Self {
+            created_with: ours
+                .map(|content| CreatedWith::Content(content.to_owned()))
+                .or_else(predecessors),
+            upgraded: text(CLUSTER_ADDON_STAGE) == Some(STAGE_UPGRADED),
+            called: text(HOOK_CALLED).and_then(HookCalled::parse),
+            skipped: skipped(text(SKIP_HOOK).unwrap_or_default()),
+        }
+    }
+
+    /// Whether somebody lets the cluster go on without the stages of a hook.
+    pub fn skips(&self, hook: Hook, class: &str) -> bool {
+        self.skipped.contains(&(hook, class.to_owned()))
+    }
+
+    /// Whether the add-ons were made by the stages of creation, as the target wants them, and not upgraded since.
+    pub(super) fn is_creation_of(&self, target: &Target) -> bool {
+        match &self.created_with {
+            _ if self.upgraded => false,
+            None => true,
+            Some(CreatedWith::Content(content)) => *content == target.created_with(),
+            Some(CreatedWith::Class(class)) => *class == target.class,
+        }
+    }
+
+    /// The annotations that are to be written when all stages are over, with their values; empty when they are there.
+    pub fn after(&self, kind: Kind, target: &Target) -> BTreeMap<&'static str, String> {
+        let mut marks = BTreeMap::new();
+        match kind {
+            Kind::Creation => {
+                let content = target.created_with();
+                if self.created_with != Some(CreatedWith::Content(content.clone())) {
+                    marks.insert(CREATED_WITH, content);
+                    marks.insert(CLUSTER_ADDON_STAGE, STAGE_CREATED.to_owned());
+                }
+            }
+            Kind::Upgrade => {
+                if !self.upgraded {
+                    marks.insert(CLUSTER_ADDON_STAGE, STAGE_UPGRADED.to_owned());
+                }
+            }
+            Kind::Deletion => {}
+        }
+        marks
+    }
+}
+
+/// Reads `<hook>@<class>`, several separated by commas.
+fn skipped(value: &str) -> BTreeSet<(Hook, String)> {
+    let entries = value.split(',').filter_map(|entry| entry.trim().split_once('@'));
+    entries
+        .filter_map(|(hook, class)| Some((Hook::named(hook)?, class.to_owned())))
+        .collect()
+}

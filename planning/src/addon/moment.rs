@@ -1,0 +1,85 @@
+//! Which hooks' stages may run now, as the Cluster and its control plane tell.
+
+use std::collections::BTreeSet;
+
+use super::cluster::{ClusterSeen, TopologyReconciled};
+use super::hook::Hook;
+use super::marks::HookCalled;
+
+/// The hooks whose moment has come. A hook whose moment has passed without its stages being done is among them: they run at the next moment, so that a
+/// cluster never waits for a call.
+///
+/// | hooks | their moment |
+/// |---|---|
+/// | `BeforeClusterCreate`, `AfterControlPlaneInitialized` | the API server answered once. Before, no stage can run; what the first of them holds up is the making of the cluster, see [`super::answer()`] |
+/// | `BeforeClusterUpgrade`, `BeforeControlPlaneUpgrade` | the control plane is settled at another version than the Cluster's, and no workers roll |
+/// | `AfterControlPlaneUpgrade`, `BeforeWorkersUpgrade` | the control plane has the Cluster's version |
+/// | `AfterWorkersUpgrade`, `AfterClusterUpgrade` | the same, no workers roll, and the workers were told the version, see `workers_are_over` |
+/// | `BeforeClusterDelete` | the Cluster is to go, and Cluster API was not told yet that it may |
+///
+/// While the control plane rolls nothing is due. Cluster API itself calls the hooks so: 1.10.5 `exp/topology/desiredstate/desired_state.go:417-556` and
+/// `internal/controllers/topology/cluster/reconcile_state.go:180-262`; 1.13.6 and 1.14.2 the same files with `lifecycle_hooks.go`. It knows one thing that
+/// cannot be seen in the Cluster: which set of workers has been told the version since 1.12, and which workers roll to a version only. So its call, noted as
+/// `called`, opens a moment of which the rest is there; it is never waited for.
+pub fn due(cluster: &ClusterSeen, called: Option<&HookCalled>) -> BTreeSet<Hook> {
+    if cluster.deleting.is_some() {
+        let hook = (!cluster.ok_to_delete && cluster.initialized).then_some(Hook::BeforeClusterDelete);
+        return hook.into_iter().collect();
+    }
+    if !cluster.initialized {
+        return BTreeSet::new();
+    }
+    let mut due = BTreeSet::from(Hook::OF_CREATION);
+    due.extend(upgrade_hooks(cluster, called));
+    due
+}
+
+/// The hooks of an upgrade up to the last whose moment has come.
+fn upgrade_hooks(cluster: &ClusterSeen, called: Option<&HookCalled>) -> impl Iterator<Item = Hook> + use<> {
+    let last = last_of_upgrade(cluster, called);
+    Hook::OF_UPGRADE
+        .into_iter()
+        .filter(move |hook| last.is_some_and(|last| *hook <= last))
+}
+
+fn last_of_upgrade(cluster: &ClusterSeen, called: Option<&HookCalled>) -> Option<Hook> {
+    let control_plane = cluster.control_plane.as_ref()?;
+    let version = cluster.version();
+    let called = |first: Hook, last: Hook| {
+        called.is_some_and(|called| called.version == version && (first..=last).contains(&called.hook))
+    };
+    if control_plane.is_at(version) {
+        let is_over = called(Hook::AfterWorkersUpgrade, Hook::AfterClusterUpgrade) || workers_are_over(cluster);
+        return Some(if is_over {
+            Hook::AfterClusterUpgrade
+        } else {
+            Hook::BeforeWorkersUpgrade
+        });
+    }
+    let may_begin = !cluster.workers_roll || called(Hook::BeforeClusterUpgrade, Hook::BeforeControlPlaneUpgrade);
+    (control_plane.is_settled() && may_begin).then_some(Hook::BeforeControlPlaneUpgrade)
+}
+
+/// Whether an upgrade of Kubernetes is over as far as the Cluster tells, or there is none.
+///
+/// While Cluster API owes `AfterControlPlaneUpgrade` or one of the workers' hooks, the workers are still to come. If it owes `AfterClusterUpgrade` only: since 1.12 it
+/// has called `AfterWorkersUpgrade` then, after the last workers (`reconcile_state.go` 1.13.6:235), and the reason of `TopologyReconciled` tells these
+/// minors; earlier ones stop owing it with the call, whoever answers what (1.10.5:255). If it owes nothing, the workers are over when all were told the
+/// version and none roll: so it is without runtime hooks too, and for a class that keeps the Kubernetes version.
+fn workers_are_over(cluster: &ClusterSeen) -> bool {
+    let is_pending = |hook: &Hook| cluster.pending.contains(hook);
+    let is_on_the_way = [
+        Hook::AfterControlPlaneUpgrade,
+        Hook::BeforeWorkersUpgrade,
+        Hook::AfterWorkersUpgrade,
+    ];
+    if cluster.workers_roll || is_on_the_way.iter().any(is_pending) {
+        return false;
+    }
+    let needed = if is_pending(&Hook::AfterClusterUpgrade) {
+        TopologyReconciled::Upgrading
+    } else {
+        TopologyReconciled::Yes
+    };
+    cluster.reconciled == needed
+}

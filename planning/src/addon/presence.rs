@@ -1,0 +1,142 @@
+//! Whether a Cluster has a ClusterAddon, and whose business it is.
+
+use serde::{Deserialize, Serialize};
+
+use super::cluster::{ClusterSeen, PausedBy};
+
+/// What is seen of a ClusterAddon besides its status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddonSeen {
+    /// Uid of the Cluster that owns it. `clusterctl move` writes it anew, `spec.clusterRef.uid` it does not.
+    pub owner: Option<String>,
+    /// `spec.clusterRef.uid`, which counts where no owner is.
+    pub reference: Option<String>,
+    /// It is to go.
+    pub deleting: bool,
+    /// It has the annotation of a pause.
+    pub paused: bool,
+    /// `clusterctl` has made it in another management cluster, and will delete it here.
+    pub moving: bool,
+    /// We have begun to work on it: it says which kinds of objects it may have applied. The Go operator does not write this.
+    pub begun: bool,
+}
+
+/// Whose a class is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClassOwner {
+    /// There is a ClusterStackRelease for it in its namespace. Its name alone says nothing: others may name theirs alike.
+    Ours,
+    /// There is none, or the Cluster has no class.
+    Foreign,
+    /// Not all releases are known yet.
+    NotKnownYet,
+}
+
+/// What is to be done about the ClusterAddon of a Cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Presence {
+    /// There is none, and there shall be none.
+    None,
+    /// It cannot be told yet.
+    NotKnownYet,
+    /// Make one, owned by the Cluster.
+    Create,
+    /// Work on it, and see that the Cluster owns it.
+    Tend,
+    /// Leave it until the pause is over.
+    Paused(Pausing),
+    /// Leave it to `clusterctl`.
+    Moving,
+    /// Leave it to whoever made it: the Go operator makes one for every Cluster, also for those whose class is not ours, or that have none.
+    NotOurs,
+    /// Delete it: its Cluster is gone, or another one has the name, for which it is made anew.
+    Delete,
+    /// Take our finalizer away. Nothing in the workload cluster is touched.
+    LetGo,
+}
+
+/// Who stopped the work on add-ons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pausing {
+    /// The pause of the Cluster.
+    Cluster(PausedBy),
+    /// The annotation on the ClusterAddon.
+    Addon,
+}
+
+/// Decides about the presence of the ClusterAddon of one name. `cluster` is what the API server has of that name; `None` only when it said that there is none.
+pub fn presence(cluster: Option<&ClusterSeen>, class: ClassOwner, addon: Option<&AddonSeen>) -> Presence {
+    match (cluster, addon) {
+        (None, None) => Presence::None,
+        (None, Some(addon)) => without_cluster(addon),
+        (Some(cluster), None) => without_addon(cluster, class),
+        (Some(cluster), Some(addon)) => of_both(cluster, class, addon),
+    }
+}
+
+fn without_cluster(addon: &AddonSeen) -> Presence {
+    if addon.moving {
+        Presence::Moving
+    } else if addon.paused && addon.begun {
+        Presence::Paused(Pausing::Addon)
+    } else if addon.deleting {
+        Presence::LetGo
+    } else if addon.begun {
+        Presence::Delete
+    } else {
+        // Whoever made it deletes it, or the garbage collector.
+        Presence::NotOurs
+    }
+}
+
+fn without_addon(cluster: &ClusterSeen, class: ClassOwner) -> Presence {
+    if cluster.moving {
+        return Presence::Moving;
+    }
+    match class {
+        _ if cluster.deleting.is_some() => Presence::None,
+        ClassOwner::Foreign => Presence::None,
+        ClassOwner::NotKnownYet => Presence::NotKnownYet,
+        ClassOwner::Ours => cluster
+            .paused
+            .map_or(Presence::Create, |by| Presence::Paused(Pausing::Cluster(by))),
+    }
+}
+
+fn of_both(cluster: &ClusterSeen, class: ClassOwner, addon: &AddonSeen) -> Presence {
+    if cluster.moving || addon.moving {
+        return Presence::Moving;
+    }
+    if !addon.begun {
+        match class {
+            ClassOwner::Foreign if addon.deleting => return Presence::LetGo,
+            ClassOwner::Foreign => return Presence::NotOurs,
+            ClassOwner::NotKnownYet => return Presence::NotKnownYet,
+            ClassOwner::Ours => {}
+        }
+    }
+    if let Some(by) = cluster.paused {
+        return Presence::Paused(Pausing::Cluster(by));
+    }
+    if addon.paused {
+        return Presence::Paused(Pausing::Addon);
+    }
+    let is_of_another = !addon.is_of(&cluster.uid);
+    match (addon.deleting, is_of_another) {
+        (true, true) => Presence::LetGo,
+        (false, true) => Presence::Delete,
+        // Together with its Cluster: what has to be done before that goes is done first.
+        (true, false) if cluster.deleting.is_some() && !cluster.ok_to_delete => Presence::Tend,
+        // By hand, and made anew where the Cluster stays.
+        (true, false) => Presence::LetGo,
+        (false, false) => Presence::Tend,
+    }
+}
+
+impl AddonSeen {
+    /// Whether it was made for the Cluster of this uid. One that says nothing was made by hand, for the Cluster of its name.
+    fn is_of(&self, uid: &str) -> bool {
+        let owner = self.owner.as_deref().or(self.reference.as_deref());
+        owner.is_none_or(|owner| owner.is_empty() || owner == uid)
+    }
+}

@@ -1,0 +1,196 @@
+//! What a cluster shall have, and whether that is new.
+
+use crds::cluster_addon::{AddonVersion, ClusterAddonStatus};
+use serde::{Deserialize, Serialize};
+
+use super::cluster::ClusterSeen;
+use crate::digest::digest_of_everything;
+
+/// The release of the class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReleaseSeen {
+    /// There is none of this name.
+    Absent,
+    /// It cannot be used yet, or not any more.
+    NotReady {
+        /// Why.
+        message: String,
+    },
+    /// It can be used.
+    Ready {
+        /// Version of the add-ons, as metadata.yaml has it.
+        addon_version: String,
+        /// Kubernetes version that its clusters must have, with `v`.
+        kubernetes_version: String,
+    },
+}
+
+/// The values of the charts, made of the Cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Values {
+    /// Nobody has made them yet.
+    Awaited,
+    /// They cannot be made.
+    Failed {
+        /// Why, with file and line.
+        message: String,
+    },
+    /// They are there.
+    Known {
+        /// Digest of the values of all charts.
+        digest: String,
+    },
+}
+
+/// What a cluster shall have, or why that is not known. Without a target nothing is applied, and nothing that is there goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wanted {
+    /// The Cluster has no class.
+    NoClass,
+    /// The release of the class cannot be used.
+    ReleaseNotReady {
+        /// Why.
+        message: String,
+    },
+    /// The Cluster has another Kubernetes version than its class is for. Class and version may be written one after the other, so this passes.
+    VersionMismatch {
+        /// What is to be changed.
+        message: String,
+    },
+    /// The values are not there yet.
+    ValuesAwaited,
+    /// The values cannot be made.
+    ValuesFailed {
+        /// Why.
+        message: String,
+    },
+    /// This.
+    Target(Target),
+}
+
+/// The add-ons that a cluster shall have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// Class of the cluster.
+    pub class: String,
+    /// Version of the add-ons.
+    pub version: String,
+    /// Kubernetes version of the cluster.
+    pub kubernetes_version: String,
+    /// Digest of what decides the objects: version of the add-ons, Kubernetes version, values. Not the class: the same add-ons in the release of
+    /// another class are the same.
+    pub digest: String,
+}
+
+/// What a target is to what the status says of the last one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// Nothing was recorded.
+    First,
+    /// It is that one.
+    None,
+    /// Only the class has another name. There is nothing to do.
+    SameAddons,
+    /// It takes the place of one that was complete.
+    Next {
+        /// Kubernetes stays the same, so that Cluster API calls no hook.
+        same_kubernetes: bool,
+    },
+    /// It takes the place of one that was not: what that had begun is not gone on with.
+    Preempts {
+        /// Kubernetes stays the same as that one wanted.
+        same_kubernetes: bool,
+    },
+}
+
+/// What a Cluster shall have.
+pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values) -> Wanted {
+    let Some(topology) = &cluster.topology else {
+        return Wanted::NoClass;
+    };
+    let class = topology.class.clone();
+    let (version, kubernetes_version) = match release {
+        ReleaseSeen::Absent => {
+            let namespace = &topology.class_namespace;
+            let message = format!("the namespace {namespace} has no ClusterStackRelease for the class {class}");
+            return Wanted::ReleaseNotReady { message };
+        }
+        ReleaseSeen::NotReady { message } => {
+            let message = message.clone();
+            return Wanted::ReleaseNotReady { message };
+        }
+        ReleaseSeen::Ready {
+            addon_version,
+            kubernetes_version,
+        } => (addon_version.clone(), kubernetes_version.clone()),
+    };
+    // What has to be done before a cluster goes is not put off for a version that it will never have.
+    if topology.version != kubernetes_version && cluster.deleting.is_none() {
+        let found = if topology.version.is_empty() {
+            "none"
+        } else {
+            &topology.version
+        };
+        let message = format!(
+            "the class {class} is for Kubernetes {kubernetes_version}, and the Cluster has {found}: set spec.topology.version to \
+             {kubernetes_version}, or take a class for {found}"
+        );
+        return Wanted::VersionMismatch { message };
+    }
+    let values = match values {
+        Values::Awaited => return Wanted::ValuesAwaited,
+        Values::Failed { message } => {
+            let message = message.clone();
+            return Wanted::ValuesFailed { message };
+        }
+        Values::Known { digest } => digest,
+    };
+    Wanted::Target(Target {
+        digest: digest_of_everything(&(&version, &kubernetes_version, values)),
+        class,
+        version,
+        kubernetes_version,
+    })
+}
+
+/// What the target is to what the status says.
+pub fn change(target: &Target, status: &ClusterAddonStatus) -> Change {
+    let Some(last) = &status.target else {
+        return Change::First;
+    };
+    if target.is_digest_of(last) {
+        return if last.cluster_stack == target.class {
+            Change::None
+        } else {
+            Change::SameAddons
+        };
+    }
+    let same_kubernetes = last.kubernetes_version.as_deref() == Some(target.kubernetes_version.as_str());
+    if status.applied.as_ref().is_some_and(|applied| applied == last) {
+        Change::Next { same_kubernetes }
+    } else {
+        Change::Preempts { same_kubernetes }
+    }
+}
+
+impl Target {
+    /// How the status says it.
+    pub fn recorded(&self) -> AddonVersion {
+        AddonVersion {
+            cluster_stack: self.class.clone(),
+            version: self.version.clone(),
+            kubernetes_version: Some(self.kubernetes_version.clone()),
+            digest: Some(self.digest.clone()),
+        }
+    }
+
+    /// Whether what was recorded of the stages of that version is about this one.
+    pub(super) fn is_digest_of(&self, recorded: &AddonVersion) -> bool {
+        recorded.digest.as_deref() == Some(self.digest.as_str())
+    }
+
+    /// The value of the annotation that says what creation made.
+    pub fn created_with(&self) -> String {
+        format!("{}@{}", self.version, self.kubernetes_version)
+    }
+}
