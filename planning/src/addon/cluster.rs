@@ -14,6 +14,7 @@ use crate::topology::Topology;
 /// The facts of a Cluster and its control plane that decisions about its add-ons depend on. Read loosely: what is not there is absent, and nothing is an
 /// error, since a hook's request has no status from Cluster API 1.11 on and no `apiVersion` in 1.11 and 1.12.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that are independent of each other")]
 pub struct ClusterSeen {
     /// Its namespace.
     pub namespace: String,

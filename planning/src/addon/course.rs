@@ -315,7 +315,7 @@ fn state(
         return closed(StagePhase::Pending, Some(Reason::WaitingForCluster), Some(message));
     }
     let unseen = StageSeen::default();
-    let look = look(row, input.seen.get(&stage.key).unwrap_or(&unseen));
+    let look = look(stage, row, input.seen.get(&stage.key).unwrap_or(&unseen));
     if look.phase == StagePhase::Done {
         return closed(StagePhase::Done, None, None);
     }

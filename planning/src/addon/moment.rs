@@ -12,12 +12,12 @@ use super::marks::HookCalled;
 /// | hooks | their moment |
 /// |---|---|
 /// | `BeforeClusterCreate`, `AfterControlPlaneInitialized` | the API server answered once. Before, no stage can run; what the first of them holds up is the making of the cluster, see [`super::answer()`] |
-/// | `BeforeClusterUpgrade`, `BeforeControlPlaneUpgrade` | the control plane is settled at another version than the Cluster's, and no workers roll |
+/// | `BeforeClusterUpgrade`, `BeforeControlPlaneUpgrade` | the control plane is settled at another version than the Cluster's, and no workers roll; or it has been told the Cluster's |
 /// | `AfterControlPlaneUpgrade`, `BeforeWorkersUpgrade` | the control plane has the Cluster's version |
 /// | `AfterWorkersUpgrade`, `AfterClusterUpgrade` | the same, no workers roll, and the workers were told the version, see `workers_are_over` |
 /// | `BeforeClusterDelete` | the Cluster is to go, and Cluster API was not told yet that it may |
 ///
-/// While the control plane rolls nothing is due. Cluster API itself calls the hooks so: 1.10.5 `exp/topology/desiredstate/desired_state.go:417-556` and
+/// Cluster API itself calls the hooks so: 1.10.5 `exp/topology/desiredstate/desired_state.go:417-556` and
 /// `internal/controllers/topology/cluster/reconcile_state.go:180-262`; 1.13.6 and 1.14.2 the same files with `lifecycle_hooks.go`. It knows one thing that
 /// cannot be seen in the Cluster: which set of workers has been told the version since 1.12, and which workers roll to a version only. So its call, noted as
 /// `called`, opens a moment of which the rest is there; it is never waited for.
@@ -56,8 +56,9 @@ fn last_of_upgrade(cluster: &ClusterSeen, called: Option<&HookCalled>) -> Option
             Hook::BeforeWorkersUpgrade
         });
     }
+    let has_begun = control_plane.wanted.as_deref() == Some(version);
     let may_begin = !cluster.workers_roll || called(Hook::BeforeClusterUpgrade, Hook::BeforeControlPlaneUpgrade);
-    (control_plane.is_settled() && may_begin).then_some(Hook::BeforeControlPlaneUpgrade)
+    (has_begun || control_plane.is_settled() && may_begin).then_some(Hook::BeforeControlPlaneUpgrade)
 }
 
 /// Whether an upgrade of Kubernetes is over as far as the Cluster tells, or there is none.

@@ -6,6 +6,7 @@ use super::cluster::{ClusterSeen, PausedBy};
 
 /// What is seen of a ClusterAddon besides its status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that are independent of each other")]
 pub struct AddonSeen {
     /// Uid of the Cluster that owns it. `clusterctl move` writes it anew, `spec.clusterRef.uid` it does not.
     pub owner: Option<String>,

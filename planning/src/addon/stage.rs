@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
-use super::course::StageKey;
+use super::course::{Stage, StageKey};
 use super::hook::Hook;
 
-/// What is seen of a stage. Of a stage that nobody looked at nothing is known.
+/// What is seen of a stage. Of a stage that nobody looked at nothing is known, and of one without conditions these do not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageSeen {
     /// Its objects.
@@ -48,8 +48,6 @@ pub enum ConditionSeen {
     /// Nobody has evaluated it.
     #[default]
     Unknown,
-    /// The stage has none.
-    None,
     /// It holds.
     Holds,
     /// It does not hold, or it cannot be evaluated.
@@ -114,15 +112,17 @@ pub(super) struct Look {
 /// Looks at an open stage that was not done yet.
 ///
 /// What must hold before it must have held once: it may be untrue because the stage has begun. If nothing is left to do, it is not asked for at all.
-pub(super) fn look(row: Option<&StageProgress>, seen: &StageSeen) -> Look {
+pub(super) fn look(stage: &Stage, row: Option<&StageProgress>, seen: &StageSeen) -> Look {
     let last = row.map_or(StagePhase::Unknown, |row| row.phase);
     let has_begun = matches!(
         last,
         StagePhase::ApplyingOrDeleting | StagePhase::WaitingForPostCondition
     );
     let StageSeen { work, pre, post } = seen;
+    let pre = stage.pre.as_ref().and_then(|_| waits(pre));
+    let post = stage.post.as_ref().and_then(|_| waits(post));
     if *work == Work::Done {
-        return match waits(post) {
+        return match post {
             None => Look::done(),
             Some(message) => Look {
                 phase: StagePhase::WaitingForPostCondition,
@@ -131,7 +131,7 @@ pub(super) fn look(row: Option<&StageProgress>, seen: &StageSeen) -> Look {
             },
         };
     }
-    if !has_begun && let Some(message) = waits(pre) {
+    if !has_begun && let Some(message) = pre {
         return Look {
             phase: StagePhase::WaitingForPreCondition,
             reason: Some(Reason::FailedToEvaluatePreCondition),
@@ -171,7 +171,7 @@ impl Look {
 /// What a condition waits for, unless it holds.
 fn waits(condition: &ConditionSeen) -> Option<String> {
     match condition {
-        ConditionSeen::None | ConditionSeen::Holds => None,
+        ConditionSeen::Holds => None,
         ConditionSeen::Unknown => Some("it has not been evaluated yet".to_owned()),
         ConditionSeen::Fails { message } => Some(message.clone()),
     }

@@ -89,7 +89,7 @@ pub enum Change {
     First,
     /// It is that one.
     None,
-    /// Only the class has another name. There is nothing to do.
+    /// Only the class has another name. What was done counts, and where all was done there is nothing to do.
     SameAddons,
     /// It takes the place of one that was complete.
     Next {

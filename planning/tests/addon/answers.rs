@@ -1,0 +1,339 @@
+use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StageAction, StagePhase, StageProgress};
+use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use planning::addon::{Call, Hook, HookAnswer, HookStatus, Listed, ReleaseListed, answer};
+use serde_json::{Value, json};
+
+use crate::given::{CLASS, annotated, at, cluster_value, target};
+
+const PRESENT: Listed = Listed {
+    addons: true,
+    release: ReleaseListed::Present,
+};
+const ABSENT: Listed = Listed {
+    addons: true,
+    release: ReleaseListed::Absent,
+};
+
+fn call_of(hook: Hook, cluster: &Value, version: &str) -> Call {
+    let field = if hook.name().starts_with("Before") {
+        "toKubernetesVersion"
+    } else {
+        "kubernetesVersion"
+    };
+    Call::of(hook, &json!({"cluster": cluster, field: version})).expect("a call")
+}
+
+/// As Cluster API sends it from 1.11 on: without status.
+fn call(hook: Hook) -> Call {
+    let mut cluster = cluster_value(CLASS, "v1.34.0");
+    cluster["status"] = Value::Null;
+    call_of(hook, &cluster, "v1.34.0")
+}
+
+fn row(hook: Hook, name: &str, phase: StagePhase) -> StageProgress {
+    StageProgress {
+        name: name.to_owned(),
+        action: StageAction::Apply,
+        hook: Some(hook.name().to_owned()),
+        phase,
+        reason: Some("FailedToEvaluatePostCondition".to_owned()),
+        since: Some(Time(at(10))),
+        deadline: Some(Time(at(1810))),
+        message: Some("x.status.ready is 0".to_owned()),
+        passed_over: false,
+    }
+}
+
+/// Ours, led to what the request of [`call`] wants.
+fn addon(stages: Vec<StageProgress>) -> ClusterAddon {
+    let mut addon = annotated(&[(CONTAINS_GROUP_KINDS, "ConfigMap")]);
+    addon.status = Some(ClusterAddonStatus {
+        cluster_generation: Some(3),
+        target: Some(target("v2", "v1.34.0").recorded()),
+        stages,
+        ..ClusterAddonStatus::default()
+    });
+    addon
+}
+
+fn answered(call: &Call, addon: &ClusterAddon) -> HookAnswer {
+    answer(call, Some(addon), PRESENT, at(100))
+}
+
+fn goes_on(answer: &HookAnswer) -> bool {
+    answer.status == HookStatus::Success && answer.retry_after_seconds == 0
+}
+
+#[test]
+fn clusters_of_other_classes_go_on_at_once() {
+    let foreign = call_of(
+        Hook::BeforeClusterUpgrade,
+        &cluster_value("quick-start", "v1.34.0"),
+        "v1.34.0",
+    );
+    let unlisted = Listed {
+        addons: false,
+        release: ReleaseListed::NotYet,
+    };
+    assert!(goes_on(&answer(&foreign, None, unlisted, at(0))));
+    // Named like ours, and of another tool: with what the Go operator made for it, too.
+    let alike = call(Hook::BeforeClusterUpgrade);
+    assert!(goes_on(&answer(&alike, None, ABSENT, at(0))));
+    assert!(goes_on(&answer(&alike, Some(&annotated(&[])), ABSENT, at(0))));
+    assert!(
+        !goes_on(&answer(&alike, None, unlisted, at(0))),
+        "whose it is is not known"
+    );
+    assert!(!goes_on(&answer(
+        &alike,
+        Some(&addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Pending)])),
+        ABSENT,
+        at(0)
+    )));
+}
+
+#[test]
+fn a_hook_goes_on_when_no_stage_up_to_its_moment_is_left() {
+    use Hook::{
+        AfterClusterUpgrade, AfterControlPlaneInitialized, AfterControlPlaneUpgrade, AfterWorkersUpgrade,
+        BeforeClusterCreate, BeforeClusterUpgrade, BeforeControlPlaneUpgrade, BeforeWorkersUpgrade,
+    };
+    for (left, goes) in [
+        (
+            AfterControlPlaneInitialized,
+            vec![BeforeClusterCreate, AfterControlPlaneInitialized],
+        ),
+        (
+            BeforeControlPlaneUpgrade,
+            vec![BeforeClusterCreate, AfterControlPlaneInitialized],
+        ),
+        (
+            BeforeWorkersUpgrade,
+            vec![
+                BeforeClusterCreate,
+                AfterControlPlaneInitialized,
+                BeforeClusterUpgrade,
+                BeforeControlPlaneUpgrade,
+            ],
+        ),
+        (
+            AfterClusterUpgrade,
+            vec![
+                BeforeClusterCreate,
+                AfterControlPlaneInitialized,
+                BeforeClusterUpgrade,
+                BeforeControlPlaneUpgrade,
+                AfterControlPlaneUpgrade,
+                BeforeWorkersUpgrade,
+            ],
+        ),
+    ] {
+        let addon = addon(vec![
+            row(AfterControlPlaneInitialized, "a", StagePhase::Done),
+            row(left, "b", StagePhase::WaitingForPostCondition),
+        ]);
+        for hook in &Hook::ALL[..8] {
+            assert_eq!(
+                goes_on(&answered(&call(*hook), &addon)),
+                goes.contains(hook),
+                "{hook} with {left} left"
+            );
+        }
+    }
+    let all_done = addon(vec![row(AfterWorkersUpgrade, "a", StagePhase::Done)]);
+    assert!(
+        Hook::ALL[..8]
+            .iter()
+            .all(|hook| goes_on(&answered(&call(*hook), &all_done)))
+    );
+}
+
+/// F7: CSO held the upgrade for ever where the add-ons had nothing to do.
+#[test]
+fn add_ons_with_nothing_to_do_hold_nothing_up() {
+    assert!(goes_on(&answered(
+        &call(Hook::BeforeClusterUpgrade),
+        &addon(Vec::new())
+    )));
+}
+
+/// F8, and trap of an old object: what was done before says nothing about what is asked for now.
+#[test]
+fn done_for_another_class_or_version_or_an_earlier_cluster_is_not_done() {
+    let done = || addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Done)]);
+    let call = call(Hook::BeforeClusterUpgrade);
+    let change = |change: &dyn Fn(&mut ClusterAddonStatus)| {
+        let mut addon = done();
+        change(addon.status.as_mut().expect("a status"));
+        addon
+    };
+    assert!(goes_on(&answered(&call, &done())));
+    let older_class =
+        change(&|status| status.target.as_mut().expect("a target").cluster_stack = "docker-scs-1-33-v0".to_owned());
+    let older_version =
+        change(&|status| status.target.as_mut().expect("a target").kubernetes_version = Some("v1.33.1".to_owned()));
+    let unseen = change(&|status| status.cluster_generation = Some(2));
+    let lost = change(&|status| *status = ClusterAddonStatus::default());
+    let mut earlier = done();
+    earlier.metadata.owner_references = Some(vec![OwnerReference {
+        kind: "Cluster".to_owned(),
+        uid: "uid-0".to_owned(),
+        ..OwnerReference::default()
+    }]);
+    for addon in [older_class, older_version, unseen, lost, earlier] {
+        let answer = answered(&call, &addon);
+        assert_eq!(
+            (answer.status, answer.retry_after_seconds),
+            (HookStatus::Success, 2),
+            "{answer:?}"
+        );
+    }
+}
+
+#[test]
+fn the_same_question_has_the_same_answer_however_often_and_wherever_it_is_asked() {
+    let addon = addon(vec![row(
+        Hook::BeforeClusterUpgrade,
+        "a",
+        StagePhase::WaitingForPostCondition,
+    )]);
+    let call = call(Hook::BeforeClusterUpgrade);
+    let copies = [addon.clone(), addon.clone(), addon];
+    let answers = copies.iter().map(|addon| answered(&call, addon)).collect::<Vec<_>>();
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+}
+
+#[test]
+fn an_answer_that_holds_a_cluster_up_names_reason_since_deadline_and_the_way_round() {
+    let addon = addon(vec![row(
+        Hook::BeforeClusterUpgrade,
+        "cni",
+        StagePhase::WaitingForPostCondition,
+    )]);
+    let answer = answered(&call(Hook::BeforeClusterUpgrade), &addon);
+    assert_eq!(answer.retry_after_seconds, 5);
+    assert_eq!(
+        answer.message,
+        format!(
+            "FailedToEvaluatePostCondition: stage cni (apply) of BeforeClusterUpgrade is waitingForPostCondition: x.status.ready is 0 (since {}, \
+             deadline {}); to go on without it: kubectl --namespace team annotate --overwrite clusteraddon cluster-addon-web \
+             clusterstack.x-k8s.io/skip-hook=BeforeClusterUpgrade@docker-scs-1-33-v1",
+            at(10),
+            at(1810),
+        )
+    );
+}
+
+#[test]
+fn every_answer_that_holds_a_cluster_up_says_how_to_go_on_without_it() {
+    let mut paused = addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Pending)]);
+    let annotations = paused.metadata.annotations.as_mut().expect("annotations");
+    annotations.insert(PAUSED.to_owned(), String::new());
+    let mut lost = addon(Vec::new());
+    lost.status = None;
+    for hook in [
+        Hook::BeforeClusterUpgrade,
+        Hook::AfterControlPlaneUpgrade,
+        Hook::AfterClusterUpgrade,
+    ] {
+        for addon in [None, Some(&paused), Some(&lost)] {
+            let answer = answer(&call(hook), addon, PRESENT, at(0));
+            let way = format!("{SKIP_HOOK}={hook}@{CLASS}");
+            let words = ["(since ", "deadline ", way.as_str()];
+            assert!(
+                answer.retry_after_seconds > 0 && words.iter().all(|word| answer.message.contains(word)),
+                "{answer:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_cluster_goes_on_without_the_stages_of_a_hook_for_one_class_only() {
+    let mut addon = addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Pending)]);
+    let mut skip = |value: &str| {
+        let annotations = addon.metadata.annotations.as_mut().expect("annotations");
+        annotations.insert(SKIP_HOOK.to_owned(), value.to_owned());
+        goes_on(&answered(&call(Hook::BeforeClusterUpgrade), &addon))
+    };
+    assert!(skip(&format!("BeforeClusterUpgrade@{CLASS}")));
+    assert!(!skip("BeforeClusterUpgrade@docker-scs-1-33-v0"), "the last upgrade");
+    assert!(!skip(&format!("AfterClusterUpgrade@{CLASS}")));
+    assert!(!skip("BeforeClusterUpgrade"));
+}
+
+#[test]
+fn a_late_stage_holds_an_upgrade_up_unless_the_release_lets_it_fail() {
+    let hook = Hook::BeforeClusterUpgrade;
+    let late = row(hook, "a", StagePhase::ApplyingOrDeleting);
+    let passed_over = StageProgress {
+        passed_over: true,
+        ..late.clone()
+    };
+    let answer = |row| answer(&call(hook), Some(&addon(vec![row])), PRESENT, at(4000));
+    assert!(answer(late.clone()).message.contains("for too long"));
+    assert!(!goes_on(&answer(late)));
+    assert!(goes_on(&answer(passed_over)));
+}
+
+#[test]
+fn steps_on_the_way_to_the_version_do_not_wait_for_what_comes_at_its_end() {
+    let addon = addon(vec![row(Hook::AfterControlPlaneUpgrade, "a", StagePhase::Pending)]);
+    let cluster = cluster_value(CLASS, "v1.34.0");
+    let step = |hook, version| goes_on(&answered(&call_of(hook, &cluster, version), &addon));
+    for hook in [
+        Hook::AfterControlPlaneUpgrade,
+        Hook::BeforeWorkersUpgrade,
+        Hook::AfterWorkersUpgrade,
+    ] {
+        assert!(step(hook, "v1.33.5") && !step(hook, "v1.34.0"), "{hook}");
+    }
+}
+
+#[test]
+fn a_deletion_waits_for_its_stages_and_never_longer_than_they_may_take() {
+    let hook = Hook::BeforeClusterDelete;
+    let mut going = cluster_value(CLASS, "v1.34.0");
+    going["metadata"]["deletionTimestamp"] = json!(at(0).to_string());
+    let call = call_of(hook, &going, "");
+    let looked = |second: i64, rows: Vec<StageProgress>, deadline: Option<i64>| {
+        let mut addon = addon(rows);
+        addon.status.as_mut().expect("a status").hook = deadline.map(|deadline| crds::cluster_addon::HookProgress {
+            name: hook.name().to_owned(),
+            since: Time(at(0)),
+            deadline: Some(Time(at(deadline))),
+            message: None,
+        });
+        goes_on(&answer(&call, Some(&addon), PRESENT, at(second)))
+    };
+    let left = || vec![row(hook, "lb", StagePhase::ApplyingOrDeleting)];
+    assert!(!looked(10, left(), Some(1200)) && looked(1200, left(), Some(1200)));
+    assert!(looked(10, Vec::new(), Some(600)), "it has no stages");
+    // Nobody has looked: the operator may be gone altogether.
+    let upgraded = || vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Done)];
+    assert!(!looked(10, upgraded(), None) && looked(600, upgraded(), None));
+    assert!(goes_on(&answer(&call, None, PRESENT, at(0))), "it has no add-ons");
+}
+
+#[test]
+fn the_making_of_a_cluster_waits_for_the_target_and_for_no_stage() {
+    let hook = Hook::BeforeClusterCreate;
+    let addon = addon(vec![row(hook, "a", StagePhase::Pending)]);
+    assert!(goes_on(&answered(&call(hook), &addon)));
+    let mut without_target = addon;
+    without_target.status.as_mut().expect("a status").target = None;
+    assert!(!goes_on(&answered(&call(hook), &without_target)));
+}
+
+#[test]
+fn a_request_about_no_cluster_is_no_call() {
+    for request in [
+        json!(null),
+        json!({}),
+        json!({"cluster": {}}),
+        json!({"cluster": {"metadata": {"name": "web"}}}),
+    ] {
+        assert_eq!(Call::of(Hook::BeforeClusterUpgrade, &request), None, "{request}");
+    }
+}

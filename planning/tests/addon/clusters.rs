@@ -1,0 +1,103 @@
+use planning::addon::{ClusterSeen, Hook, PausedBy, TopologyReconciled};
+use serde_json::{Value, json};
+
+use crate::given::cluster_value;
+
+fn seen(cluster: &Value) -> ClusterSeen {
+    ClusterSeen::of(cluster, None)
+}
+
+#[test]
+fn a_cluster_says_the_same_in_both_api_versions() {
+    let control_plane = json!({
+        "spec": {"version": "v1.33.1"},
+        "status": {"version": "v1.33.1", "initialized": true, "initialization": {"controlPlaneInitialized": true}},
+    });
+    let metadata = json!({
+        "namespace": "team", "name": "web", "uid": "uid-1", "generation": 7, "deletionTimestamp": "2026-11-21T10:00:00Z",
+        "annotations": {
+            "runtime.cluster.x-k8s.io/pending-hooks": "AfterClusterUpgrade, AfterControlPlaneUpgrade,AfterSomethingElse,",
+            "runtime.cluster.x-k8s.io/ok-to-delete": "",
+        },
+    });
+    let workers = json!({"replicas": 3, "upToDateReplicas": 2});
+    let upgrading = json!({"type": "TopologyReconciled", "status": "False", "reason": "ClusterUpgrading"});
+    let initialized = json!({"type": "ControlPlaneInitialized", "status": "True"});
+    let older = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta1",
+        "metadata": metadata,
+        "spec": {
+            "paused": true,
+            "topology": {"class": "any", "version": "v1.34.0"},
+            "infrastructureRef": {"apiVersion": "x/v1", "kind": "X", "name": "web"},
+            "controlPlaneRef": {"apiVersion": "x/v1", "kind": "X", "name": "web"},
+        },
+        "status": {"conditions": [initialized], "v1beta2": {"workers": workers, "conditions": [upgrading]}},
+    });
+    let newer = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "metadata": metadata,
+        "spec": {
+            "paused": true,
+            "topology": {"classRef": {"name": "any"}, "version": "v1.34.0"},
+            "infrastructureRef": {"apiGroup": "x", "kind": "X", "name": "web"},
+            "controlPlaneRef": {"apiGroup": "x", "kind": "X", "name": "web"},
+        },
+        "status": {
+            "initialization": {"controlPlaneInitialized": true}, "workers": workers, "conditions": [upgrading],
+        },
+    });
+    let mut older = ClusterSeen::of(&older, Some(&control_plane));
+    let newer = ClusterSeen::of(&newer, Some(&control_plane));
+    // The one difference: where the name of the class stands.
+    older.topology.as_mut().expect("a class").spelling = newer.topology.as_ref().expect("a class").spelling;
+    assert_eq!(older, newer);
+    assert_eq!(newer.paused, Some(PausedBy::Spec));
+    assert!(newer.workers_roll && newer.initialized && newer.ok_to_delete && newer.deleting.is_some());
+    assert_eq!(newer.reconciled, TopologyReconciled::Upgrading);
+    let pending = [Hook::AfterControlPlaneUpgrade, Hook::AfterClusterUpgrade];
+    assert_eq!(newer.pending, pending.into());
+}
+
+#[test]
+fn a_cluster_of_a_request_is_read_without_api_version_and_status() {
+    let mut cluster = cluster_value("docker-scs-1-33-v1", "v1.33.1");
+    cluster["status"] = Value::Null;
+    let seen = seen(&cluster);
+    assert_eq!(
+        (seen.class(), seen.version(), seen.generation),
+        ("docker-scs-1-33-v1", "v1.33.1", 3)
+    );
+    assert!(!seen.initialized && !seen.workers_roll);
+}
+
+#[test]
+fn nothing_in_a_cluster_that_is_of_another_shape_is_an_error() {
+    for cluster in [
+        json!(null),
+        json!([1]),
+        json!({"metadata": 1, "spec": [], "status": "x"}),
+        json!({"metadata": {"annotations": [], "generation": "1", "deletionTimestamp": "soon"}}),
+        json!({"status": {"conditions": {"type": "Ready"}, "workers": 3}}),
+        json!({"status": {"conditions": [null, 1, {"type": 1}], "workers": {"replicas": 3}}}),
+    ] {
+        let seen = ClusterSeen::of(&cluster, Some(&cluster));
+        assert_eq!((seen.initialized, seen.workers_roll, seen.class()), (false, false, ""));
+    }
+    // It is to go, whenever that was said.
+    assert!(
+        seen(&json!({"metadata": {"deletionTimestamp": "soon"}}))
+            .deleting
+            .is_some()
+    );
+}
+
+#[test]
+fn the_annotation_pauses_a_cluster_as_its_spec_does() {
+    let mut cluster = cluster_value("any", "v1.33.1");
+    assert_eq!(seen(&cluster).paused, None);
+    cluster["metadata"]["annotations"] = json!({"cluster.x-k8s.io/paused": ""});
+    assert_eq!(seen(&cluster).paused, Some(PausedBy::Annotation));
+    cluster["spec"]["paused"] = json!(true);
+    assert_eq!(seen(&cluster).paused, Some(PausedBy::Spec));
+}

@@ -1,0 +1,416 @@
+use std::collections::BTreeSet;
+
+use crds::cluster_addon::StagePhase::{
+    self, ApplyingOrDeleting, Done, Pending, WaitingForPostCondition, WaitingForPreCondition,
+};
+use crds::conditions::Reason;
+use crds::labels::{CLUSTER_ADDON_STAGE, CREATED_WITH};
+use planning::addon::{
+    ClusterSeen, ConditionSeen, Course, Hook, Kind, Marks, StageSeen, Stages, Work, charts_that_stay, kind, stages,
+};
+use planning::next::Next;
+
+use crate::given::{Driven, annotated, at, cluster, listed, target};
+
+fn phases(course: &Course) -> Vec<StagePhase> {
+    course.stages.iter().map(|stage| stage.phase).collect()
+}
+
+fn done() -> StageSeen {
+    StageSeen {
+        work: Work::Done,
+        pre: ConditionSeen::Holds,
+        post: ConditionSeen::Holds,
+    }
+}
+
+fn fails(message: &str) -> ConditionSeen {
+    let message = message.to_owned();
+    ConditionSeen::Fails { message }
+}
+
+fn there() -> ClusterSeen {
+    cluster("v1.33.1", "v1.33.1", "v1.33.1")
+}
+
+/// The stages of a course, as `hook/index/name/action>moment`.
+fn listing(kind: Kind, layout: &Stages) -> Vec<String> {
+    let text = |stage: planning::addon::Stage| {
+        let key = stage.key;
+        format!("{}/{}/{}/{}>{}", key.hook, key.index, key.name, key.action, stage.opens)
+    };
+    stages(kind, layout).into_iter().map(text).collect()
+}
+
+const MANY: &str = "{
+    AfterControlPlaneInitialized: [{name: cni, action: apply}, {name: seed, action: apply}, {name: seed, action: delete}],
+    AfterClusterUpgrade: [{name: metrics, action: apply}],
+    BeforeClusterUpgrade: [{name: cni, action: apply}],
+    BeforeClusterDelete: [{name: lb, action: delete}],
+    name: [{name: nobody, action: apply}],
+}";
+
+#[test]
+fn stages_keep_the_hooks_and_the_order_of_the_release_and_other_keys_are_no_hooks() {
+    let layout = listed(MANY);
+    assert_eq!(
+        listing(Kind::Creation, &layout),
+        [
+            "AfterControlPlaneInitialized/0/cni/apply>AfterControlPlaneInitialized",
+            "AfterControlPlaneInitialized/1/seed/apply>AfterControlPlaneInitialized",
+            "AfterControlPlaneInitialized/2/seed/delete>AfterControlPlaneInitialized",
+        ]
+    );
+    assert_eq!(
+        listing(Kind::Upgrade, &layout),
+        [
+            "BeforeClusterUpgrade/0/cni/apply>BeforeClusterUpgrade",
+            "AfterClusterUpgrade/0/metrics/apply>AfterClusterUpgrade",
+        ]
+    );
+    assert_eq!(
+        listing(Kind::Deletion, &layout),
+        ["BeforeClusterDelete/0/lb/delete>BeforeClusterDelete"]
+    );
+}
+
+#[test]
+fn a_release_with_one_chart_applies_it_at_creation_and_before_every_upgrade() {
+    let only = "AfterControlPlaneInitialized/0/cluster-addon/apply";
+    assert_eq!(
+        listing(Kind::Creation, &Stages::Single),
+        [format!("{only}>AfterControlPlaneInitialized")]
+    );
+    assert_eq!(
+        listing(Kind::Upgrade, &Stages::Single),
+        [format!("{only}>BeforeClusterUpgrade")]
+    );
+    assert!(listing(Kind::Deletion, &Stages::Single).is_empty());
+}
+
+#[test]
+fn a_release_that_names_no_upgrade_hook_is_upgraded_as_it_is_created() {
+    let layout = listed("{AfterControlPlaneInitialized: [{name: cni, action: apply}]}");
+    assert_eq!(
+        listing(Kind::Upgrade, &layout),
+        ["AfterControlPlaneInitialized/0/cni/apply>BeforeClusterUpgrade"]
+    );
+    let nothing = listed("{}");
+    let kinds = [Kind::Creation, Kind::Upgrade, Kind::Deletion];
+    assert!(kinds.iter().all(|kind| listing(*kind, &nothing).is_empty()));
+}
+
+#[test]
+fn an_upgrade_keeps_what_its_stages_leave_applied_and_a_creation_all_that_the_release_applies() {
+    let layout = listed(MANY);
+    let names = |kind| charts_that_stay(kind, &layout).into_iter().collect::<Vec<_>>();
+    assert_eq!(names(Kind::Upgrade), ["cni", "metrics"]);
+    assert_eq!(names(Kind::Creation), ["cni", "metrics", "seed"]);
+    let ends_in_delete = listed("{BeforeClusterUpgrade: [{name: a, action: apply}, {name: a, action: delete}]}");
+    assert_eq!(charts_that_stay(Kind::Upgrade, &ends_in_delete), BTreeSet::new());
+}
+
+/// F5, F43: CSO called the add-ons ready with the second look.
+#[test]
+fn an_upgrade_that_waits_in_its_first_stage_runs_all_later_ones_before_it_is_done() {
+    let layout = listed(
+        "{BeforeClusterUpgrade: [{name: a, action: apply, waitForPostCondition: {conditions: x}}, {name: b, action: apply}]}",
+    );
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    let waiting = StageSeen {
+        post: fails("a.status.ready is 0"),
+        ..done()
+    };
+    driven.see(0, waiting);
+    for second in 0..3 {
+        let course = driven.look(second);
+        assert_eq!(phases(&course), [WaitingForPostCondition, Pending]);
+        assert!(!course.is_over() && !course.is_done());
+        let current = course.current().expect("it waits");
+        assert_eq!(current.reason, Some(Reason::FailedToEvaluatePostCondition));
+        assert_eq!(current.message.as_deref(), Some("a.status.ready is 0"));
+        assert_eq!(current.since, at(0));
+    }
+    driven.see(0, done());
+    assert_eq!(phases(&driven.look(3)), [Done, ApplyingOrDeleting]);
+    driven.see(1, done());
+    assert!(driven.look(4).is_done());
+}
+
+/// F6: CSO went on as if it were done.
+#[test]
+fn a_stage_that_failed_or_that_nobody_looked_at_is_not_done() {
+    let layout = listed("{AfterControlPlaneInitialized: [{name: a, action: apply}, {name: b, action: apply}]}");
+    let mut driven = Driven::new(Kind::Creation, layout, target("v1", "v1.33.1"), there());
+    assert_eq!(phases(&driven.look(0)), [ApplyingOrDeleting, Pending]);
+    let failed = |reason| StageSeen {
+        work: Work::Failed {
+            reason,
+            message: "in its own words".to_owned(),
+        },
+        ..done()
+    };
+    for reason in [Reason::HelmChartMissing, Reason::TemplateNewClusterStackFailed] {
+        driven.see(0, failed(reason));
+        let course = driven.look(1);
+        assert_eq!(phases(&course), [ApplyingOrDeleting, Pending]);
+        let current = course.current().expect("it failed");
+        assert_eq!(
+            (current.reason, current.message.as_deref()),
+            (Some(reason), Some("in its own words"))
+        );
+    }
+    // A phase that another operator wrote, or none, is looked at like any other.
+    driven.status.stages[0].phase = StagePhase::Unknown;
+    assert_eq!(phases(&driven.look(2)), [ApplyingOrDeleting, Pending]);
+}
+
+#[test]
+fn what_must_hold_before_is_asked_for_until_the_stage_has_begun() {
+    let layout =
+        listed("{AfterControlPlaneInitialized: [{name: a, action: apply, waitForPreCondition: {conditions: x}}]}");
+    let mut driven = Driven::new(Kind::Creation, layout, target("v1", "v1.33.1"), there());
+    let ongoing = |pre| StageSeen {
+        work: Work::Ongoing {
+            message: "1 of 2".to_owned(),
+        },
+        pre,
+        post: ConditionSeen::Unknown,
+    };
+    driven.see(0, ongoing(ConditionSeen::Unknown));
+    assert_eq!(phases(&driven.look(0)), [WaitingForPreCondition]);
+    driven.see(0, ongoing(fails("x is 1")));
+    assert_eq!(phases(&driven.look(1)), [WaitingForPreCondition]);
+    driven.see(0, ongoing(ConditionSeen::Holds));
+    assert_eq!(phases(&driven.look(2)), [ApplyingOrDeleting]);
+    // The stage itself may have made it untrue.
+    driven.see(0, ongoing(fails("x is 2")));
+    assert_eq!(phases(&driven.look(3)), [ApplyingOrDeleting]);
+}
+
+#[test]
+fn what_must_hold_after_has_to_hold_once_for_a_target_and_again_for_the_next() {
+    let layout = listed("{BeforeClusterUpgrade: [{name: a, action: apply, waitForPostCondition: {conditions: x}}]}");
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    driven.see(0, done());
+    assert!(driven.look(0).is_done());
+    let untrue = StageSeen {
+        post: fails("a.status.ready is 0"),
+        ..done()
+    };
+    driven.see(0, untrue);
+    assert!(driven.look(1).is_done(), "it held for this target");
+    driven.target = target("v3", "v1.33.1");
+    let course = driven.look(2);
+    assert_eq!(
+        phases(&course),
+        [WaitingForPostCondition],
+        "what was done for another target counts for nothing"
+    );
+    assert_eq!(course.stages[0].since, at(2));
+}
+
+/// F11, F13: nothing of an older release is asked for, and what deletes is a stage like others.
+#[test]
+fn stages_that_are_new_or_gone_between_versions_are_those_of_the_target() {
+    let layout = listed("{BeforeClusterUpgrade: [{name: old, action: delete}, {name: a, action: apply}]}");
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    driven.see(0, done());
+    driven.see(1, done());
+    assert!(driven.look(0).is_done());
+    driven.layout = listed("{BeforeClusterUpgrade: [{name: new, action: apply}, {name: a, action: apply}]}");
+    driven.target = target("v3", "v1.33.1");
+    assert_eq!(phases(&driven.look(1)), [ApplyingOrDeleting, Pending]);
+    driven.see(0, done());
+    assert!(driven.look(2).is_done());
+}
+
+#[test]
+fn the_same_chart_twice_in_one_hook_is_two_stages() {
+    let layout = listed(
+        "{AfterControlPlaneInitialized: [{name: a, action: apply}, {name: b, action: apply}, {name: a, action: apply}]}",
+    );
+    let mut driven = Driven::new(Kind::Creation, layout, target("v1", "v1.33.1"), there());
+    driven.see(0, done());
+    driven.see(1, done());
+    assert_eq!(phases(&driven.look(0)), [Done, Done, ApplyingOrDeleting]);
+    assert_eq!(phases(&driven.look(1)), [Done, Done, ApplyingOrDeleting]);
+}
+
+#[test]
+fn a_stage_waits_for_its_moment_and_says_what_for() {
+    let layout = listed(
+        "{BeforeClusterUpgrade: [{name: a, action: apply}], AfterControlPlaneUpgrade: [{name: b, action: apply}]}",
+    );
+    let before = cluster("v1.34.0", "v1.33.1", "v1.33.1");
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.34.0"), before);
+    driven.see(0, done());
+    driven.see(1, done());
+    let course = driven.look(0);
+    assert_eq!(phases(&course), [Done, Pending]);
+    assert_eq!(course.open().count(), 0);
+    let current = course.current().expect("it waits");
+    assert_eq!(current.reason, Some(Reason::WaitingForCluster));
+    assert_eq!(
+        current.message.as_deref(),
+        Some("waits until the control plane has Kubernetes v1.34.0")
+    );
+    assert_eq!(current.deadline, None, "a cluster may take its time");
+    driven.cluster = cluster("v1.34.0", "v1.34.0", "v1.34.0");
+    assert!(driven.look(1).is_done());
+}
+
+#[test]
+fn a_stage_that_takes_too_long_says_so_and_is_gone_on_with() {
+    let layout = listed("{BeforeClusterUpgrade: [{name: a, action: apply, timeout: 60s}, {name: b, action: apply}]}");
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    let course = driven.look(0);
+    assert_eq!(course.stages[0].deadline, Some(at(60)));
+    assert_eq!(course.next(at(0)), Next::At(at(60)));
+    let course = driven.look(60);
+    assert_eq!(
+        course.current().expect("it is late").reason,
+        Some(Reason::StageDeadlineExceeded)
+    );
+    assert!(
+        course.stages[0].open && !course.is_over(),
+        "it is tried on, and all else waits"
+    );
+    assert_eq!(course.next(at(60)), Next::Await);
+    driven.see(0, done());
+    assert_eq!(phases(&driven.look(61)), [Done, ApplyingOrDeleting]);
+}
+
+#[test]
+fn a_stage_that_may_fail_is_passed_over_when_it_takes_too_long() {
+    let layout = listed(
+        "{BeforeClusterUpgrade: [{name: a, action: apply, timeout: 60s, onFailure: continue}, {name: b, action: apply}]}",
+    );
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    driven.see(1, done());
+    assert_eq!(phases(&driven.look(0)), [ApplyingOrDeleting, Pending]);
+    let course = driven.look(60);
+    assert_eq!(phases(&course), [ApplyingOrDeleting, Done]);
+    assert!(
+        course.is_over() && !course.is_done(),
+        "nothing waits for it, and the target is not reached"
+    );
+    assert_eq!(course.open().count(), 1, "it is tried on");
+    driven.see(0, done());
+    assert!(driven.look(61).is_done());
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_no_stage_longer_and_no_waiting_younger_than_now() {
+    let layout = listed("{BeforeClusterUpgrade: [{name: a, action: apply, timeout: 60s}]}");
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    driven.look(100_000);
+    let course = driven.look(0);
+    assert_eq!(
+        (course.stages[0].deadline, course.stages[0].since),
+        (Some(at(60)), at(0))
+    );
+}
+
+#[test]
+fn a_cluster_that_is_to_go_waits_a_bounded_time_for_its_stages_whoever_loses_the_status() {
+    let going = ClusterSeen {
+        deleting: Some(at(0)),
+        ..there()
+    };
+    let layout = listed(MANY);
+    let mut driven = Driven::new(Kind::Deletion, layout, target("v1", "v1.33.1"), going);
+    let course = driven.look(30);
+    assert_eq!(
+        (phases(&course), course.ends),
+        (vec![ApplyingOrDeleting], Some(at(600)))
+    );
+    let hook = driven.status.hook.clone().expect("a hook");
+    assert_eq!((hook.name.as_str(), hook.since.0), ("BeforeClusterDelete", at(0)));
+    driven.status = crds::cluster_addon::ClusterAddonStatus::default();
+    assert!(!driven.look(599).is_over());
+    driven.status = crds::cluster_addon::ClusterAddonStatus::default();
+    let course = driven.look(600);
+    assert!(course.is_over() && !course.is_done());
+    // One that never answered has nothing to leave behind.
+    driven.cluster.initialized = false;
+    assert!(driven.look(31).is_over());
+}
+
+/// F14, F10: what led here is known without the status, and without the release that was before.
+#[test]
+fn whether_a_cluster_is_new_is_known_without_the_status() {
+    let (v1, v2) = (target("v1", "v1.33.1"), target("v2", "v1.33.1"));
+    let there = there();
+    let marks = |annotations: &[(&str, &str)]| Marks::of(&annotated(annotations));
+    let fresh = marks(&[]);
+    assert_eq!(kind(&there, &fresh, &v1), Kind::Creation);
+    let after = fresh.after(Kind::Creation, &v1);
+    assert_eq!(after[CREATED_WITH], "v1@v1.33.1");
+    assert_eq!(after[CLUSTER_ADDON_STAGE], "created");
+
+    let created = marks(&[(CREATED_WITH, "v1@v1.33.1"), (CLUSTER_ADDON_STAGE, "created")]);
+    assert!(created.after(Kind::Creation, &v1).is_empty());
+    assert_eq!(kind(&there, &created, &v1), Kind::Creation);
+    assert_eq!(kind(&there, &created, &v2), Kind::Upgrade);
+    let mut other_class = v1.clone();
+    other_class.class = "docker-scs-1-33-v9".to_owned();
+    other_class.digest = "other values".to_owned();
+    assert_eq!(kind(&there, &created, &other_class), Kind::Creation, "the same add-ons");
+    assert_eq!(created.after(Kind::Upgrade, &v2)[CLUSTER_ADDON_STAGE], "upgraded");
+
+    let upgraded = marks(&[(CREATED_WITH, "v1@v1.33.1"), (CLUSTER_ADDON_STAGE, "upgraded")]);
+    assert_eq!(kind(&there, &upgraded, &v1), Kind::Upgrade, "going back is an upgrade");
+    assert!(upgraded.after(Kind::Upgrade, &v1).is_empty());
+    let going = ClusterSeen {
+        deleting: Some(at(0)),
+        ..there
+    };
+    assert_eq!(kind(&going, &upgraded, &v1), Kind::Deletion);
+}
+
+/// F48, F10: of the state in the spec that the Go operator kept, the class is read until our annotation is there; nothing else of it decides.
+#[test]
+fn the_spec_of_the_go_operator_decides_only_whether_its_creation_is_over() {
+    let v1 = target("v1", "v1.33.1");
+    let there = there();
+    let of = |class: &str, annotations: &[(&str, &str)]| {
+        let mut addon = annotated(annotations);
+        addon.spec.cluster_stack = Some(class.to_owned());
+        addon.spec.version = Some("v7".to_owned());
+        addon.spec.hook = Some("BeforeClusterUpgrade".to_owned());
+        kind(&there, &Marks::of(&addon), &v1)
+    };
+    let created = (CLUSTER_ADDON_STAGE, "created");
+    assert_eq!(of(&v1.class, &[created]), Kind::Creation);
+    assert_eq!(of("docker-scs-1-33-v0", &[created]), Kind::Upgrade);
+    assert_eq!(of("", &[created]), Kind::Creation);
+    assert_eq!(
+        of("docker-scs-1-33-v0", &[]),
+        Kind::Creation,
+        "its creation is not over"
+    );
+    assert_eq!(
+        of("docker-scs-1-33-v0", &[created, (CREATED_WITH, "v1@v1.33.1")]),
+        Kind::Creation
+    );
+}
+
+#[test]
+fn marks_that_are_written_wrongly_are_not_there() {
+    let marks = Marks::of(&annotated(&[
+        ("clusterstack.x-k8s.io/hook-called", "BeforeClusterUpgrade"),
+        (
+            "clusterstack.x-k8s.io/skip-hook",
+            "x, Before@y, AfterClusterUpgrade@c,BeforeClusterUpgrade@d",
+        ),
+        (CLUSTER_ADDON_STAGE, "Upgraded"),
+        (CREATED_WITH, ""),
+    ]));
+    assert_eq!(
+        (marks.called.clone(), marks.upgraded, marks.created_with.clone()),
+        (None, false, None)
+    );
+    assert!(marks.skips(Hook::AfterClusterUpgrade, "c") && marks.skips(Hook::BeforeClusterUpgrade, "d"));
+    assert!(!marks.skips(Hook::BeforeClusterUpgrade, "c"));
+}

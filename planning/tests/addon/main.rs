@@ -1,0 +1,11 @@
+//! The add-ons of clusters: what is due, which stages lead where, and what the hooks of Cluster API are answered, whatever is called, lost, killed or old.
+
+mod answers;
+mod clusters;
+mod courses;
+mod given;
+mod histories;
+mod moments;
+mod presences;
+mod targets;
+mod world;

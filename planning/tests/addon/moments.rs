@@ -1,0 +1,141 @@
+use std::collections::BTreeSet;
+
+use planning::addon::{ClusterSeen, Hook, HookCalled, TopologyReconciled, due};
+
+use crate::given::{at, cluster};
+
+/// The last hook of an upgrade that is due.
+fn last(cluster: &ClusterSeen, called: Option<&str>) -> Option<Hook> {
+    let called = called.map(|value| HookCalled::parse(value).expect("a call"));
+    let due = due(cluster, called.as_ref());
+    let upgrade = || Hook::ALL[2..8].iter().copied();
+    let last = upgrade().filter(|hook| due.contains(hook)).max();
+    // A moment that has passed without its stages being done has still come.
+    assert!(
+        upgrade().all(|hook| due.contains(&hook) == last.is_some_and(|last| hook <= last)),
+        "{due:?}"
+    );
+    last
+}
+
+#[test]
+fn before_an_upgrade_its_first_two_hooks_are_due_as_soon_as_cluster_api_would_begin() {
+    let begun = Some(Hook::BeforeControlPlaneUpgrade);
+    let waiting = cluster("v1.34.0", "v1.33.1", "v1.33.1");
+    assert_eq!(last(&waiting, None), begun);
+    assert_eq!(
+        last(&cluster("v1.34.0", "v1.33.1", "v1.33.0"), None),
+        None,
+        "an upgrade before it is not over"
+    );
+    let mut rolling = waiting.clone();
+    rolling.workers_roll = true;
+    assert_eq!(last(&rolling, None), None);
+    assert_eq!(
+        last(&rolling, Some("BeforeClusterUpgrade@v1.34.0")),
+        begun,
+        "Cluster API knows better"
+    );
+    assert_eq!(
+        last(&rolling, Some("BeforeClusterUpgrade@v1.33.1")),
+        None,
+        "a call about another version"
+    );
+}
+
+#[test]
+fn while_the_control_plane_rolls_only_what_was_to_come_before_is_due() {
+    let rolling = cluster("v1.34.0", "v1.34.0", "v1.33.1");
+    let before = Some(Hook::BeforeControlPlaneUpgrade);
+    assert_eq!(last(&rolling, None), before);
+    assert_eq!(last(&rolling, Some("AfterClusterUpgrade@v1.34.0")), before);
+    let mut unread = rolling;
+    unread.control_plane = None;
+    assert_eq!(last(&unread, None), None);
+}
+
+#[test]
+fn stages_whose_hook_was_never_called_are_due_at_the_next_moment_that_can_be_seen() {
+    let mut there = cluster("v1.34.0", "v1.34.0", "v1.34.0");
+    assert_eq!(
+        last(&there, None),
+        Some(Hook::AfterClusterUpgrade),
+        "no hook is owed: there are none, or all were called"
+    );
+    there.reconciled = TopologyReconciled::No;
+    assert_eq!(
+        last(&there, None),
+        Some(Hook::BeforeWorkersUpgrade),
+        "the workers are still to be told"
+    );
+}
+
+#[test]
+fn an_upgrade_is_over_when_cluster_api_says_so_in_its_minor() {
+    let before = Some(Hook::BeforeWorkersUpgrade);
+    let after = Some(Hook::AfterClusterUpgrade);
+    let upgrade = Hook::AfterClusterUpgrade;
+    let (early, late) = (TopologyReconciled::Yes, TopologyReconciled::Upgrading);
+    for (pending, reconciled, rolls, called, expected) in [
+        // Before 1.12 the last hook is owed until it is called, and the condition is true while workers still roll.
+        (vec![upgrade], early, false, None, before),
+        (vec![upgrade], early, false, Some("AfterClusterUpgrade@v1.34.0"), after),
+        (vec![], early, true, None, before),
+        (vec![], early, false, None, after),
+        // Since 1.12 it is owed until it is answered with yes, and the workers' hooks are owed until then.
+        (
+            vec![Hook::AfterControlPlaneUpgrade, Hook::BeforeWorkersUpgrade, upgrade],
+            late,
+            false,
+            None,
+            before,
+        ),
+        (vec![Hook::AfterWorkersUpgrade, upgrade], late, false, None, before),
+        (
+            vec![Hook::AfterWorkersUpgrade, upgrade],
+            late,
+            false,
+            Some("AfterWorkersUpgrade@v1.34.0"),
+            after,
+        ),
+        (vec![upgrade], late, false, None, after),
+        (vec![upgrade], late, true, None, before),
+        // An upgrade that a set of workers is kept out of goes on for Cluster API.
+        (vec![upgrade], TopologyReconciled::No, false, None, before),
+    ] {
+        let mut cluster = cluster("v1.34.0", "v1.34.0", "v1.34.0");
+        cluster.pending = pending.into_iter().collect();
+        cluster.reconciled = reconciled;
+        cluster.workers_roll = rolls;
+        assert_eq!(last(&cluster, called), expected, "{cluster:?} {called:?}");
+    }
+}
+
+#[test]
+fn a_cluster_whose_api_server_never_answered_has_nothing_due() {
+    let mut cluster = cluster("v1.34.0", "v1.34.0", "v1.34.0");
+    cluster.initialized = false;
+    assert_eq!(due(&cluster, None), BTreeSet::new());
+    cluster.initialized = true;
+    assert!(due(&cluster, None).contains(&Hook::AfterControlPlaneInitialized));
+}
+
+#[test]
+fn a_cluster_that_is_to_go_has_its_last_hook_due_until_it_may_go() {
+    let mut cluster = cluster("v1.34.0", "v1.33.1", "v1.33.1");
+    cluster.deleting = Some(at(0));
+    assert_eq!(due(&cluster, None), BTreeSet::from([Hook::BeforeClusterDelete]));
+    cluster.ok_to_delete = true;
+    assert_eq!(due(&cluster, None), BTreeSet::new());
+}
+
+#[test]
+fn hooks_are_known_by_their_exact_names_only() {
+    for hook in Hook::ALL {
+        assert_eq!(Hook::named(hook.name()), Some(hook));
+    }
+    assert!(Hook::ALL.is_sorted());
+    for name in ["", "name", "beforeclusterupgrade", "BeforeClusterUpgrade "] {
+        assert_eq!(Hook::named(name), None, "{name}");
+    }
+}
