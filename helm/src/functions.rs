@@ -26,6 +26,7 @@ mod paths;
 pub(crate) mod patterns;
 mod regexes;
 mod secrets;
+pub(crate) mod slim;
 mod split;
 mod strings;
 mod types;
@@ -43,7 +44,7 @@ use crate::value::{Signature, Type, Value};
 type Called = Result<Value, String>;
 
 /// One function of a table.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Function {
     pub(crate) name: &'static str,
     pub(crate) signature: Signature,
@@ -65,6 +66,8 @@ pub(crate) enum FunctionSet {
 pub(crate) enum Body {
     /// From the values of its arguments.
     Pure(fn(&[Value]) -> Called),
+    /// The same with texts [read as whole numbers](slim::with_decimals) first, from one of the arguments on.
+    Decimal(usize, fn(&[Value]) -> Called),
     /// From the values of its arguments, of which it changes the first, a map.
     Changing(fn(&[Value]) -> Called),
     /// From its arguments, where a missing value differs from nil.
@@ -164,7 +167,7 @@ const OF_CHARTS: &[&[u8]] = &[
 /// The functions of the library that Helm puts its own in the place of.
 const FUNCTIONS_OF_LIBRARY: &[Function] = &[builtin::FAIL_OF_LIBRARY, documents::FROM_JSON_OF_LIBRARY];
 
-/// The functions of one Helm version.
+/// The functions that the templates of a text can call.
 #[derive(Debug)]
 pub struct FunctionTable {
     set: FunctionSet,
@@ -203,6 +206,19 @@ impl FunctionTable {
                 .map(|function| (function.name.as_bytes(), function));
             table.functions.extend(library);
             table
+        })
+    }
+
+    /// What is left where no Helm is: the functions of slim-sprig, and those of Go's template language.
+    pub fn of_slim_sprig() -> &'static Self {
+        static FUNCTIONS: OnceLock<Vec<Function>> = OnceLock::new();
+        static TABLE: OnceLock<FunctionTable> = OnceLock::new();
+        TABLE.get_or_init(|| {
+            let functions = FUNCTIONS.get_or_init(slim::functions).iter();
+            Self {
+                set: slim::SET,
+                functions: functions.map(|function| (function.name.as_bytes(), function)).collect(),
+            }
         })
     }
 

@@ -81,6 +81,7 @@
 //! | the Helm version to be equal to | [`Profile`] |
 //! | values: YAML documents as data, `-f` and `--set` as Helm takes them | [`yaml`], [`command_line`] |
 //! | randomness, time and cluster objects | [`answers`] |
+//! | texts that are no files of a chart, by Go's template language and slim-sprig | [`go_text`] |
 //! | what came out: text, data, hooks, the line of the template behind a field | [`Rendering`], [`Manifest`], [`Hook`], [`CrdFile`], [`Warning`] |
 //! | what went wrong: places in templates, refused values | [`RenderError`], [`RenderProblem`], [`ExecError`], [`Place`], [`SchemaError`] |
 
@@ -94,6 +95,7 @@ mod format;
 #[doc(hidden)]
 pub mod functions;
 mod glob;
+pub mod go_text;
 #[doc(hidden)]
 pub mod json;
 mod keys;

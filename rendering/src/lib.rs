@@ -10,6 +10,7 @@ mod digest;
 mod error;
 mod objects;
 mod tera;
+mod values;
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -30,6 +31,7 @@ pub use crds::policy::HelmProfile;
 pub use error::{ErrorClass, RenderError};
 pub use objects::ObjectError;
 pub use tera::serve_tera;
+pub use values::{ChartValues, Roots, ValuesError, ValuesTemplate};
 
 /// How long a chart may take in the quick lane, in which others wait for it. Real charts take milliseconds.
 const QUICK: Duration = Duration::from_millis(500);

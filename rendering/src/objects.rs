@@ -271,7 +271,7 @@ fn text<'a>(object: &'a Map<String, Value>, field: &str) -> Option<&'a str> {
 
 /// The JSON that Go makes of a document: a float without a fraction is an integer.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-fn to_json(node: Node) -> Value {
+pub(crate) fn to_json(node: Node) -> Value {
     match node {
         Node::Null => Value::Null,
         Node::Bool(value) => Value::Bool(value),
@@ -302,6 +302,22 @@ pub(crate) fn to_node(value: &Value) -> Node {
                 .map(|(key, value)| (key.clone(), to_node(value)))
                 .collect(),
         ),
+    }
+}
+
+/// JSON as clients of Kubernetes read it: a number without fraction and exponent is an integer, if it is not too large for one.
+pub(crate) fn to_exact_node(value: &Value) -> Node {
+    match value {
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Node::Int(whole),
+            None => to_node(value),
+        },
+        Value::Array(items) => Node::List(items.iter().map(to_exact_node).collect()),
+        Value::Object(entries) => {
+            let entries = entries.iter().map(|(key, value)| (key.clone(), to_exact_node(value)));
+            Node::Map(entries.collect())
+        }
+        other => to_node(other),
     }
 }
 

@@ -38,9 +38,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("mustFromJson", &[Str], |arguments| decoded(arguments, from_any_json)),
 ];
 
-/// It takes any JSON, and gives nil for what is none.
+/// It takes any JSON, and gives nil for what is none. Numbers out of range are nil where they stand.
 pub(super) const FROM_JSON_OF_LIBRARY: Function = Function::new("fromJson", &[Str], |arguments| {
-    Ok(decoded(arguments, from_any_json).unwrap_or(Value::Nil))
+    decoded(arguments, |text| match json::decode_partly(text) {
+        Ok((node, _)) => Ok(node.to_value()),
+        Err(json::Error::Refused(_)) => Ok(Value::Nil),
+        Err(json::Error::Bound(bound)) => Err(bound.to_string()),
+    })
 });
 
 type Encoded = Result<String, json::Error>;

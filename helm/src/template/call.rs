@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::syntax::{NodeId, NodeKind};
 use super::{Operand, is_true};
 use crate::answers::Ask;
-use crate::functions::{Body, Function};
+use crate::functions::{Body, Function, slim};
 use crate::objects::time::{DURATION, duration};
 use crate::time::Duration;
 use crate::value::{Element, GoObject, IntType, Signature, Type, Value};
@@ -59,6 +59,7 @@ impl Executor<'_> {
     ) -> Executed<Value> {
         match body {
             Body::Pure(body) => body(arguments).map_err(Failure::from),
+            Body::Decimal(from, body) => body(&slim::with_decimals(arguments, from)).map_err(Failure::from),
             Body::Changing(body) => {
                 self.remember_changed(arguments);
                 body(arguments).map_err(Failure::from)

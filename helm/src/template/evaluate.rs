@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Operand;
-use super::exec::{Executed, Executor, Frame};
+use super::exec::{Executed, Executor, Frame, Missing};
 use super::failure::Failure;
 use super::syntax::{Name, NodeId, NodeKind, Number};
 use crate::objects::{Complex, ValuesMethods};
@@ -253,7 +253,11 @@ impl Executor<'_> {
         if has_arguments {
             return Err(self.error(frame, format!("{name} is not a method but has arguments")));
         }
-        let value = map.get(name).unwrap_or_else(|| map.element().zero());
+        let value = match map.get(name) {
+            Some(value) => value,
+            None if self.missing == Missing::Nothing => return Ok(Operand::default()),
+            None => map.element().zero(),
+        };
         Ok(Operand::element(value, map.element()))
     }
 }

@@ -83,7 +83,17 @@ pub struct Executor<'t> {
     changed: Vec<Map>,
     cancelled: Arc<AtomicBool>,
     is_cancelled: bool,
+    pub(super) missing: Missing,
     pub(super) asker: Asker,
+}
+
+/// What a key gives that a map does not have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// Helm's choice: the zero value of what the map holds. Of a nil interface there are no fields.
+    Zero,
+    /// Go's own: no value at all, of which all fields are no value either.
+    Nothing,
 }
 
 impl<'t> Executor<'t> {
@@ -104,6 +114,7 @@ impl<'t> Executor<'t> {
             changed: Vec::new(),
             cancelled: Arc::default(),
             is_cancelled: false,
+            missing: Missing::Zero,
             asker: Asker::new(answers),
         }
     }
@@ -118,15 +129,20 @@ impl<'t> Executor<'t> {
     ///
     /// Must run on a deep stack ([`super::on_deep_stack`]) when the limit of depth is the default.
     pub fn execute(&mut self, name: &str, data: Value) -> Result<Vec<u8>, ExecError> {
-        let output = self.execute_as_go(name, data)?;
+        let output = self.execute_marked(name, data)?;
         if is_marked(&output) {
             self.origins.remove(&output, NO_VALUE);
         }
         Ok(without_marks(output))
     }
 
-    /// The same with the marks, as in texts that are no files of a chart.
+    /// The same without what Helm asks of Go, for texts that are no files of a chart: with the marks, and with nothing for missing keys.
     pub(crate) fn execute_as_go(&mut self, name: &str, data: Value) -> Result<Vec<u8>, ExecError> {
+        self.missing = Missing::Nothing;
+        self.execute_marked(name, data)
+    }
+
+    fn execute_marked(&mut self, name: &str, data: Value) -> Result<Vec<u8>, ExecError> {
         self.asker.begin(name);
         self.origins = Origins::default();
         self.execute_named(name, data, true).map_err(|failure| {

@@ -12,6 +12,7 @@ mod node;
 mod openstack;
 mod outside;
 mod pypi;
+mod recorder;
 
 use std::{
     collections::BTreeMap,
@@ -51,6 +52,9 @@ struct Lab {
     /// The folder with the programs of Cluster API and with the stand-in for the Go operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     clusterapi: Option<PathBuf>,
+    /// The program that records what Go makes of templates of values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorder: Option<PathBuf>,
     /// Keystone and Glance.
     #[serde(skip_serializing_if = "Option::is_none")]
     openstack: Option<OpenStack>,
@@ -84,6 +88,7 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     }
     // No chore but the tests and some benchmarks has a use for these.
     if parts == Parts::All {
+        lab.recorder = Some(recorder::build(workspace, &cache, &go)?);
         lab.outside = Some(outside::build(workspace, &cache, &go)?);
         lab.clusterapi = Some(clusterapi::build(workspace, &cache, &go)?);
         lab.node = Some(node::build(workspace, &cache, &go)?);

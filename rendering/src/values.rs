@@ -1,0 +1,201 @@
+//! Values of add-on charts: `cluster-addon-values.yaml` of a release and `overwrite.yaml` of a stage's chart, which are templates over the
+//! objects of a cluster.
+//!
+//! What is written there is what the Go operator makes of it (`docs/reference/values.md`): Go's template language with the functions of
+//! slim-sprig, then Helm's reading of `--values`. Files that end with `.tera` are Tera templates over the same roots. Nothing but the
+//! objects takes part: no environment, network, file, clock or randomness.
+
+mod error;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use helm::command_line::ValueArguments;
+use helm::yaml::{self, Node};
+use helm::{Limits, OtherChart, OtherLanguage, go_text};
+use serde_json::{Map, Value};
+
+use crate::objects::{to_exact_node, to_json};
+use crate::tera::{self, TeraLanguage};
+use crate::{HelmProfile, Renderer, deadline, digest, engine_profile};
+
+pub use error::ValuesError;
+
+/// How long a template of values may run, in either language. Real ones take microseconds.
+const DEADLINE: Duration = tera::DEADLINE;
+
+/// What a template of values may use up, if it is Go's: a tenth of the steps of a chart.
+const LIMITS: Limits = Limits {
+    steps: 1_000_000,
+    depth: 20_000,
+    output: 16 << 20,
+};
+
+/// What a template of values may write, in bytes. No API server would store so much.
+const MAX_WRITTEN: usize = 1 << 20;
+
+/// The end of the names of Tera templates.
+const TERA: &str = ".tera";
+
+/// A file with a template of values.
+#[derive(Clone, Copy, Debug)]
+pub struct ValuesTemplate<'a> {
+    /// Its path in the release or in the archive of the add-ons, as errors name it: `cni/overwrite.yaml`. One that ends with `.tera` is a Tera
+    /// template, every other one is Go's.
+    pub path: &'a str,
+    /// Its text.
+    pub text: &'a [u8],
+}
+
+/// What templates of values see.
+#[derive(Clone, Copy, Debug)]
+pub struct Roots<'a> {
+    /// `.Cluster`: the Cluster in the API version that the release names.
+    pub cluster: &'a Value,
+    /// `.ControlPlane`: what the Cluster refers to; the key is not there when it refers to nothing.
+    pub control_plane: Option<&'a Value>,
+    /// `.InfraCluster`: likewise.
+    pub infra_cluster: Option<&'a Value>,
+}
+
+/// The values that a chart gets over its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChartValues {
+    /// An object, for [`RenderRequest::values`](crate::RenderRequest::values). Whole numbers are integers here, whatever they were in the text.
+    pub values: Value,
+    /// `sha256:<hex>` of the canonical JSON of the values: equal values, equal digest, whatever of the objects went into them.
+    pub digest: String,
+}
+
+impl ChartValues {
+    /// No values: those of a chart without a template of values.
+    pub fn none() -> Self {
+        Self::of(Value::Object(Map::new()))
+    }
+
+    fn of(values: Value) -> Self {
+        let digest = digest::of_json(&values);
+        Self { values, digest }
+    }
+}
+
+impl Renderer {
+    /// The values that a template gives for a cluster, as the Helm version of the stack reads them. Blocks while the template runs, four seconds
+    /// at most.
+    ///
+    /// The values are the text under the key `values`, if that is a text, else all that the template writes. A template that writes nothing,
+    /// or comments alone, gives no values.
+    pub fn values(
+        &self,
+        template: ValuesTemplate<'_>,
+        roots: Roots<'_>,
+        profile: HelmProfile,
+    ) -> Result<ChartValues, ValuesError> {
+        let over = Arc::<AtomicBool>::default();
+        let roots = roots.to_node();
+        let written = deadline::within(DEADLINE, &over, || {
+            if template.path.ends_with(TERA) {
+                self.write_as_tera(template, roots, &over)
+            } else {
+                write_as_go(template, &roots, &over)
+            }
+        });
+        let written = written.map_err(ValuesError::Watch)?.map_err(|error| {
+            if over.load(Ordering::Relaxed) {
+                error.late(DEADLINE)
+            } else {
+                error
+            }
+        })?;
+        taken(template.path, &written, profile)
+    }
+
+    fn write_as_tera(
+        &self,
+        template: ValuesTemplate<'_>,
+        root: Node,
+        over: &Arc<AtomicBool>,
+    ) -> Result<Vec<u8>, ValuesError> {
+        let language = TeraLanguage {
+            program: self.tera.clone(),
+            over: Arc::clone(over),
+        };
+        let chart = OtherChart {
+            folder: "",
+            root,
+            files: vec![(template.path, template.text)],
+        };
+        let mut outputs = language
+            .render(&[chart])
+            .map_err(|problem| ValuesError::of_tera(template.path, problem))?;
+        // One file, one output.
+        Ok(outputs.pop().unwrap_or_default())
+    }
+}
+
+impl Roots<'_> {
+    fn to_node(self) -> Node {
+        let roots = [
+            ("Cluster", Some(self.cluster)),
+            ("ControlPlane", self.control_plane),
+            ("InfraCluster", self.infra_cluster),
+        ];
+        let roots = roots
+            .into_iter()
+            .filter_map(|(name, object)| Some((name.to_owned(), to_exact_node(object?))));
+        Node::Map(roots.collect::<BTreeMap<_, _>>())
+    }
+}
+
+fn write_as_go(template: ValuesTemplate<'_>, roots: &Node, over: &Arc<AtomicBool>) -> Result<Vec<u8>, ValuesError> {
+    let file = || template.path.to_owned();
+    let written = go_text::execute(template.path, template.text, roots, LIMITS, over);
+    written.map_err(|source| ValuesError::Go { file: file(), source })
+}
+
+/// What Helm takes of what a template wrote.
+fn taken(file: &str, written: &[u8], profile: HelmProfile) -> Result<ChartValues, ValuesError> {
+    let file = || file.to_owned();
+    if written.len() > MAX_WRITTEN {
+        let bytes = written.len();
+        return Err(ValuesError::TooLong { file: file(), bytes });
+    }
+    let document = yaml::read(written).map_err(|source| ValuesError::Read { file: file(), source })?;
+    let text = match &document.node {
+        Node::Null => return Ok(ChartValues::none()),
+        Node::Map(entries) => entries.get("values").and_then(Node::as_text).map(str::as_bytes),
+        _ => return Err(ValuesError::NoMapping { file: file() }),
+    };
+    let text = text.unwrap_or(written);
+    let arguments = ValueArguments {
+        files: vec![file()],
+        ..ValueArguments::default()
+    };
+    let values = arguments
+        .values(engine_profile(profile), &mut |_| Ok(text.to_vec()))
+        .map_err(|source| ValuesError::Take { file: file(), source })?;
+    Ok(ChartValues::of(to_json(values)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../docs/reference/values.md");
+
+    #[test]
+    fn the_page_tells_the_limits_as_they_are() {
+        let Limits { steps, depth, output } = LIMITS;
+        for row in [
+            format!("| time | {DEADLINE:?} | `did not end within {DEADLINE:?}` |"),
+            format!("| {steps} | `template takes more than {steps} steps` |"),
+            format!("| {output} bytes | `templates make more than {output} bytes` |"),
+            format!("| {MAX_WRITTEN} bytes | `{MAX_WRITTEN} are allowed: shorten a loop` |"),
+            format!("more than {depth} deep"),
+        ] {
+            assert!(PAGE.contains(&row), "{row}");
+        }
+    }
+}
