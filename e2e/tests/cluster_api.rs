@@ -130,6 +130,16 @@ async fn classes_tell_of_the_hooks_of_1_12(client: &Client) -> Result<bool> {
         .any(|version| version["storage"] == true && version.pointer(upgrade).is_some()))
 }
 
+/// In which form calls carry the Cluster: its API version, and the class by the name of that version. That of 1.12 says no version, and is v1beta1.
+fn form_of(release: Release) -> (Value, &'static str) {
+    let (old, new) = ("/spec/topology/class", "/spec/topology/classRef/name");
+    match release {
+        Release::V1_10 => (json!("cluster.x-k8s.io/v1beta1"), old),
+        Release::V1_12 => (Value::Null, old),
+        Release::V1_13 | Release::V1_14 => (json!("cluster.x-k8s.io/v1beta2"), new),
+    }
+}
+
 async fn holds_a_cluster_back_and_lets_it_go(release: Release) -> Result<()> {
     let control_plane = ControlPlane::start(Options::default()).await?;
     let dump = control_plane.failure_dump();
@@ -152,6 +162,10 @@ async fn holds_a_cluster_back_and_lets_it_go(release: Release) -> Result<()> {
     create_cluster(&client).await?;
     let calls = recorder.called(Hook::BeforeClusterCreate, CLUSTER, 2).await?;
     assert!(calls.iter().all(|call| call.answer == wait), "{calls:#?}");
+    let cluster = &calls[0].request["cluster"];
+    let (version, class) = form_of(release);
+    assert_eq!(cluster.get("apiVersion").unwrap_or(&Value::Null), &version, "{cluster}");
+    assert_eq!(cluster.pointer(class), Some(&json!("toy")), "{cluster}");
     says_what_blocks(&client).await?;
     let made = toys(&client, "ToyCluster")?;
     assert!(made.list(&ListParams::default()).await?.items.is_empty(), "it blocks");
@@ -261,8 +275,8 @@ async fn managers_of_kubeadm_and_docker_serve_beside_the_core() -> Result<()> {
     let release = Release::V1_12;
     let _core = Manager::start(&control_plane, Provider::Core, release).await?;
     let _bootstrap = Manager::start_idle(&control_plane, Provider::KubeadmBootstrap, release).await?;
-    let _control_plane = Manager::start_idle(&control_plane, Provider::KubeadmControlPlane, release).await?;
-    let _docker = Manager::start_idle(&control_plane, Provider::Docker, release).await?;
+    let _control_plane = Manager::start(&control_plane, Provider::KubeadmControlPlane, release).await?;
+    let _docker = Manager::start(&control_plane, Provider::Docker, release).await?;
     // What is stored in another version comes back as it was written: somebody converts.
     let template = json!({
         "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta1", "kind": "KubeadmConfigTemplate",

@@ -101,8 +101,8 @@ impl Manager {
         }
         if provider == Provider::Core {
             webhooks_are_asked(&client).await?;
-            release.announce();
         }
+        provider.announce(release);
         Ok(manager)
     }
 

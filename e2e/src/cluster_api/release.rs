@@ -59,13 +59,6 @@ impl Release {
     pub fn knows(self, hook: Hook) -> bool {
         self >= Self::V1_12 || !hook.is_of_1_12()
     }
-
-    /// For the summary of a run: what was run on this minor, because here it is.
-    pub(super) fn announce(self) {
-        // Not by a macro: the harness of tests keeps what those write to itself when a test passes.
-        let said = format!("RAN ON: {self}\n");
-        let _ = std::io::stderr().write_all(said.as_bytes());
-    }
 }
 
 impl fmt::Display for Release {
@@ -116,5 +109,17 @@ impl Provider {
             Self::KubeadmBootstrap => "MachinePool=true",
             Self::KubeadmControlPlane | Self::Docker => "ClusterTopology=true",
         }
+    }
+
+    /// For the summary of a run: something was run on this minor of it, because here it is.
+    pub(super) fn announce(self, release: Release) {
+        let said = match self {
+            Self::Core => format!("RAN ON: {release}\n"),
+            Self::KubeadmBootstrap | Self::KubeadmControlPlane | Self::Docker => {
+                format!("RAN ON: {} {}\n", self.name(), release.minor())
+            }
+        };
+        // Not by a macro: the harness of tests keeps what those write to itself when a test passes.
+        let _ = std::io::stderr().write_all(said.as_bytes());
     }
 }
