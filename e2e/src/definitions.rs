@@ -4,12 +4,13 @@
 //! run. Fetches nothing: the set-up put the files where [`Lab`] says.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use crds::{
     manifests::{custom_resource_definitions, provider_definitions},
     providers::DEFINITIONS,
@@ -154,16 +155,34 @@ fn adapt(mut definition: Value) -> Result<Value> {
     Ok(definition)
 }
 
-/// Applies CRDs and returns when the API server serves every one of them.
+/// Applies CRDs and returns when the API server serves every one of them, and says so to whoever asks which kinds there are.
 pub async fn install(client: &Client, definitions: &[Value]) -> Result<()> {
     let installs = definitions.iter().map(|definition| install_one(client, definition));
-    stream::iter(installs)
+    let kinds: Vec<ApiResource> = stream::iter(installs)
         .buffer_unordered(CONCURRENT_INSTALLS)
         .try_collect()
-        .await
+        .await?;
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for kind in &kinds {
+        versions.entry(&kind.api_version).or_default().insert(&kind.plural);
+    }
+    for (version, plurals) in versions {
+        // It is told later than it is served, and a manager that does not find a kind when it starts ends.
+        eventually(INSTALL_DEADLINE, format!("{version} to be told"), async || {
+            let told = client.list_api_group_resources(version).await?.resources;
+            let is_missing = |plural: &&&str| !told.iter().any(|resource| resource.name == **plural);
+            match plurals.iter().find(is_missing) {
+                None => Ok(()),
+                Some(plural) => Err(anyhow!("nobody is told of {plural}")),
+            }
+        })
+        .await?;
+    }
+    Ok(())
 }
 
-async fn install_one(client: &Client, definition: &Value) -> Result<()> {
+/// What it defines, in the version in which objects are stored.
+async fn install_one(client: &Client, definition: &Value) -> Result<ApiResource> {
     let definition = DynamicObject::deserialize(definition).context("a CRD is no object")?;
     let name = definition.name_any();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
@@ -180,7 +199,8 @@ async fn install_one(client: &Client, definition: &Value) -> Result<()> {
             listed => listed.map(drop),
         }
     })
-    .await
+    .await?;
+    Ok(kind)
 }
 
 /// The kind that a CRD defines, in the version in which objects are stored: no conversion comes between.

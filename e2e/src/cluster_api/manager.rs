@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, ensure};
 use http::StatusCode;
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
@@ -203,28 +203,35 @@ async fn configure(client: &Client, configuration: &Value) -> Result<()> {
 
 /// It takes the API server a moment to hear of webhooks, and of those that default and those that check not at the same time: returns when it asks
 /// both. Nothing is stored.
+///
+/// A health check of machines is about nothing else that has to be there. (A Cluster is about its class, for which a webhook waits for seconds.)
 async fn webhooks_are_asked(client: &Client) -> Result<()> {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta1", "Cluster"));
-    let api = Api::<DynamicObject>::default_namespaced_with(client.clone(), &kind);
+    let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta1", "MachineHealthCheck");
+    let api = Api::<DynamicObject>::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind));
     let dry = PostParams {
         dry_run: true,
         ..PostParams::default()
     };
-    let probe = async |version: &str| {
-        let cluster = json!({
-            "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": { "name": "probe" },
-            "spec": { "topology": { "class": "none", "version": version } },
+    let probe = async |selector: Value| {
+        let check = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachineHealthCheck", "metadata": { "name": "probe" },
+            "spec": {
+                "clusterName": "probe", "selector": selector,
+                "unhealthyConditions": [{ "type": "Ready", "status": "False", "timeout": "5m" }],
+            },
         });
-        api.create(&dry, &serde_json::from_value(cluster)?)
-            .await
-            .map_err(anyhow::Error::from)
+        let created = api.create(&dry, &serde_json::from_value(check)?).await;
+        created.map_err(anyhow::Error::from)
     };
     eventually(READY_DEADLINE, "the webhooks of Cluster API to be asked", async || {
-        let cluster = probe("1.2.3").await?;
-        let version = &cluster.data["spec"]["topology"]["version"];
-        ensure!(version == "v1.2.3", "nobody defaults: the version stays {version}");
-        let refused = probe("nonsense").await;
-        ensure!(refused.is_err(), "nobody checks: any version is taken");
+        let check = probe(json!({ "matchLabels": { "probe": "" } })).await?;
+        let label = check.labels().get("cluster.x-k8s.io/cluster-name").cloned();
+        ensure!(
+            label.as_deref() == Some("probe"),
+            "nobody defaults: the label is {label:?}"
+        );
+        let taken = probe(json!({})).await;
+        ensure!(taken.is_err(), "nobody checks: a selector without labels is taken");
         Ok(())
     })
     .await
