@@ -1,7 +1,14 @@
 //! An authority of certificates that nobody trusts but those who are told to.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use tokio_rustls::TlsAcceptor;
 
 /// One that signs certificates of servers on this machine.
 #[derive(Debug)]
@@ -43,5 +50,20 @@ impl Authority {
             certificate: certificate.pem(),
             key: key.serialize_pem(),
         })
+    }
+}
+
+impl Pair {
+    /// What makes a connection of this process one by TLS.
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor> {
+        crate::use_one_cryptography();
+        let chain =
+            CertificateDer::from_pem_slice(self.certificate.as_bytes()).context("unable to read a certificate")?;
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).context("unable to read a key")?;
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![chain], key)
+            .context("unable to serve a certificate")?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
     }
 }

@@ -1,35 +1,19 @@
-//! Cluster API itself: the manager of its core, the command line clusterctl, and what stands in for the Go operator.
+//! Cluster API itself: its managers, the command line clusterctl, and what stands in for the Go operator.
+
+mod manager;
+mod manifests;
+mod release;
 
 use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::{Identity, Journey, Process, control_plane::free_port, webhooks::Certificates};
-
-/// The manager of Cluster API's core, without its webhooks: nobody defaults or checks what is written. Dropped, it is killed.
-pub struct Manager {
-    _process: Process,
-}
-
-impl Manager {
-    /// Starts one that looks after the whole control plane of a journey, which should be the journey's alone.
-    pub async fn start(journey: &Journey) -> Result<Self> {
-        let folder = journey.folder().join("cluster-api");
-        let kubeconfig = kubeconfig_for(journey, "cluster-api").await?;
-        // It serves webhooks whether or not anybody asks them.
-        Certificates::at(&folder)?;
-        let mut command = Command::new(journey.lab().cluster_api("cluster-api")?);
-        command.arg("--kubeconfig").arg(kubeconfig);
-        command.arg("--webhook-cert-dir").arg(&folder);
-        command.args(["--webhook-port", &free_port()?.to_string()]);
-        command.args(["--health-addr", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"]);
-        command.args(["--insecure-diagnostics", "--feature-gates", "ClusterTopology=true"]);
-        let log = journey.folder().join("cluster-api.log");
-        let process = Process::start(journey.lab(), "cluster-api", &command, &log)?;
-        Ok(Self { _process: process })
-    }
-}
+pub use self::{
+    manager::Manager,
+    release::{Provider, Release},
+};
+use crate::{ControlPlane, Identity, Journey};
 
 /// The real clusterctl, as a platform team calls it.
 #[derive(Debug)]
@@ -98,18 +82,19 @@ impl Clusterctl {
 /// What the Go operator sees of an object of ours. It writes the condition `HelmChartApplied` into it, as that operator does.
 pub async fn seen_by_the_predecessor(journey: &Journey, kind: &str, name: &str) -> Result<Value> {
     let mut command = Command::new(journey.lab().cluster_api("predecessor")?);
-    command.arg(kubeconfig_for(journey, "predecessor").await?);
+    command.arg(kubeconfig_for(journey.control_plane(), "predecessor").await?);
     command.args([&journey.namespace, kind, name]);
     let said = run("predecessor", &mut command)?;
     serde_json::from_str(&said).with_context(|| format!("not JSON: {said}"))
 }
 
-async fn kubeconfig_for(journey: &Journey, name: &str) -> Result<PathBuf> {
+/// A kubeconfig for somebody who may do everything, under a name of his own.
+async fn kubeconfig_for(control_plane: &ControlPlane, name: &str) -> Result<PathBuf> {
     let identity = Identity::User {
         name: name.to_owned(),
         groups: vec!["system:masters".to_owned()],
     };
-    journey.control_plane().kubeconfig_for(&identity).await
+    control_plane.kubeconfig_for(&identity).await
 }
 
 /// What it wrote to its output.

@@ -4,12 +4,13 @@
 //! run. Fetches nothing: the set-up put the files where [`Lab`] says.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use crds::{
     manifests::{custom_resource_definitions, provider_definitions},
     providers::DEFINITIONS,
@@ -86,10 +87,7 @@ fn of_project(lab: &Lab, project: &str) -> Result<Vec<Value>> {
         folder.display()
     );
     for file in files {
-        let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-        for document in serde_yaml::Deserializer::from_str(&text) {
-            let definition =
-                Value::deserialize(document).with_context(|| format!("unable to read {}", file.display()))?;
+        for definition in documents(&file)? {
             if definition["kind"] == "CustomResourceDefinition" {
                 definitions.push(adapt(definition).with_context(|| format!("unable to use {}", file.display()))?);
             }
@@ -98,8 +96,17 @@ fn of_project(lab: &Lab, project: &str) -> Result<Vec<Value>> {
     Ok(definitions)
 }
 
+/// Every document of a YAML file.
+pub(crate) fn documents(file: &Path) -> Result<Vec<Value>> {
+    let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
+    serde_yaml::Deserializer::from_str(&text)
+        .map(|document| Value::deserialize(document).with_context(|| format!("unable to read {}", file.display())))
+        .filter(|document| !document.as_ref().is_ok_and(Value::is_null))
+        .collect()
+}
+
 /// Every YAML file below `folder`, sorted by path.
-fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -148,16 +155,34 @@ fn adapt(mut definition: Value) -> Result<Value> {
     Ok(definition)
 }
 
-/// Applies CRDs and returns when the API server serves every one of them.
+/// Applies CRDs and returns when the API server serves every one of them, and says so to whoever asks which kinds there are.
 pub async fn install(client: &Client, definitions: &[Value]) -> Result<()> {
     let installs = definitions.iter().map(|definition| install_one(client, definition));
-    stream::iter(installs)
+    let kinds: Vec<ApiResource> = stream::iter(installs)
         .buffer_unordered(CONCURRENT_INSTALLS)
         .try_collect()
-        .await
+        .await?;
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for kind in &kinds {
+        versions.entry(&kind.api_version).or_default().insert(&kind.plural);
+    }
+    for (version, plurals) in versions {
+        // It is told later than it is served, and a manager that does not find a kind when it starts ends.
+        eventually(INSTALL_DEADLINE, format!("{version} to be told"), async || {
+            let told = client.list_api_group_resources(version).await?.resources;
+            let is_missing = |plural: &&&str| !told.iter().any(|resource| resource.name == **plural);
+            match plurals.iter().find(is_missing) {
+                None => Ok(()),
+                Some(plural) => Err(anyhow!("nobody is told of {plural}")),
+            }
+        })
+        .await?;
+    }
+    Ok(())
 }
 
-async fn install_one(client: &Client, definition: &Value) -> Result<()> {
+/// What it defines, in the version in which objects are stored.
+async fn install_one(client: &Client, definition: &Value) -> Result<ApiResource> {
     let definition = DynamicObject::deserialize(definition).context("a CRD is no object")?;
     let name = definition.name_any();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
@@ -168,12 +193,17 @@ async fn install_one(client: &Client, definition: &Value) -> Result<()> {
     let objects = Api::<DynamicObject>::all_with(client.clone(), &kind);
     eventually(INSTALL_DEADLINE, &format!("the CRD {name} to be served"), async || {
         // "Established" comes a moment too early: until its cache is filled, lists are still turned away.
-        objects.list(&ListParams::default().limit(1)).await.map(drop)
+        match objects.list(&ListParams::default().limit(1)).await {
+            // It is served, and whoever converts what was stored before is still to come.
+            Err(kube::Error::Api(status)) if status.message.contains("conversion webhook") => Ok(()),
+            listed => listed.map(drop),
+        }
     })
-    .await
+    .await?;
+    Ok(kind)
 }
 
-/// The kind that a CRD of a single version defines.
+/// The kind that a CRD defines, in the version in which objects are stored: no conversion comes between.
 fn kind_of(definition: &DynamicObject) -> Result<ApiResource> {
     let text = |path: &str| {
         let value = definition.data.pointer(path).and_then(Value::as_str);
@@ -181,7 +211,16 @@ fn kind_of(definition: &DynamicObject) -> Result<ApiResource> {
             .map(str::to_owned)
             .with_context(|| format!("{} has no {path}", definition.name_any()))
     };
-    let (group, version) = (text("/spec/group")?, text("/spec/versions/0/name")?);
+    let versions = definition.data["spec"]["versions"].as_array();
+    let stored = versions
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true);
+    let version = stored.and_then(|version| version["name"].as_str());
+    let version = version
+        .with_context(|| format!("{} stores no version", definition.name_any()))?
+        .to_owned();
+    let group = text("/spec/group")?;
     Ok(ApiResource {
         api_version: format!("{group}/{version}"),
         group,

@@ -23,6 +23,11 @@ pub struct Lab {
     outside: Option<PathBuf>,
     /// The folder of the programs built from `e2e/clusterapi`; only the whole set-up makes it.
     clusterapi: Option<PathBuf>,
+    /// The managers of Cluster API by provider and minor; only the whole set-up makes them.
+    #[serde(default)]
+    managers: BTreeMap<String, ManagerHere>,
+    /// What plays nodes; only the whole set-up makes it.
+    kwok: Option<KwokHere>,
     /// What runs Pods; only the whole set-up looks for it.
     node: Option<NodeHere>,
     /// Real Helm, by minor version (`v3.19`): the oracle of rendering.
@@ -31,6 +36,24 @@ pub struct Lab {
     /// Folders with the CRDs of other projects, by the project's name; see [`crate::definitions`].
     #[serde(default)]
     pub crds: BTreeMap<String, PathBuf>,
+}
+
+/// A manager of Cluster API.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ManagerHere {
+    /// The program itself.
+    pub(crate) program: PathBuf,
+    /// The folder of its module with CRDs and webhooks; see [`crate::cluster_api`].
+    pub(crate) config: PathBuf,
+}
+
+/// What plays nodes.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct KwokHere {
+    /// The program itself.
+    pub(crate) program: PathBuf,
+    /// The folder with what a node and a Pod do.
+    pub(crate) stages: PathBuf,
 }
 
 /// What set-up says of a node on this machine.
@@ -87,6 +110,20 @@ impl Lab {
         let path = self.clusterapi.as_ref().map(|folder| folder.join(program));
         path.filter(|path| path.is_file())
             .context("the lab has no programs of Cluster API: run `cargo xtask setup` first")
+    }
+
+    /// A manager of Cluster API by its provider and minor: see [`crate::cluster_api`].
+    pub(crate) fn manager(&self, name: &str) -> Result<&ManagerHere> {
+        let manager = self.managers.get(name).filter(|manager| manager.program.is_file());
+        manager.with_context(|| {
+            format!("the lab has no {name}: run `cargo xtask setup` first, or `cargo xtask setup --matrix`")
+        })
+    }
+
+    /// What plays nodes: see [`crate::kwok`].
+    pub(crate) fn kwok(&self) -> Result<&KwokHere> {
+        let kwok = self.kwok.as_ref().filter(|kwok| kwok.program.is_file());
+        kwok.context("the lab has no kwok: run `cargo xtask setup` first")
     }
 
     /// The programs of a node, or why this machine can have none: see [`crate::node`].

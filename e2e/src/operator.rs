@@ -240,7 +240,8 @@ impl Operator {
     }
 }
 
-async fn get(url: &str) -> Result<(StatusCode, String)> {
+/// What is answered there over plain HTTP, status and text.
+pub(crate) async fn get(url: &str) -> Result<(StatusCode, String)> {
     answer_to(Request::get(url).body(Full::default())?).await
 }
 

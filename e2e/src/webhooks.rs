@@ -84,6 +84,12 @@ impl Certificates {
         write().with_context(|| format!("failed to mount a certificate at {}", self.folder.display()))
     }
 
+    /// What tells the API server of a webhook at this path of a port of loopback.
+    pub(crate) fn client_config(&self, port: u16, path: &str) -> Value {
+        let url = format!("https://127.0.0.1:{port}{path}");
+        json!({ "url": url, "caBundle": BASE64_STANDARD.encode(&self.authority.pem) })
+    }
+
     /// Tells the API server of the webhooks on this port of loopback, for these namespaces alone: the configuration that is installed, with
     /// another address. It takes the API server a moment to hear.
     pub async fn configure(&self, client: &Client, name: &str, port: u16, namespaces: &[&str]) -> Result<()> {
@@ -93,8 +99,7 @@ impl Certificates {
         configuration["metadata"] = json!({ "name": name });
         for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
             let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str);
-            let url = format!("https://127.0.0.1:{port}{}", path.context("a webhook has a path")?);
-            webhook["clientConfig"] = json!({ "url": url, "caBundle": BASE64_STANDARD.encode(&self.authority.pem) });
+            webhook["clientConfig"] = self.client_config(port, path.context("a webhook has a path")?);
             webhook["namespaceSelector"] = json!({ "matchExpressions": [
                 { "key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces },
             ] });

@@ -58,12 +58,16 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Chore {
     /// Fetch and build what tests and demo need; quick when it is all there
-    Setup,
+    Setup {
+        /// Also what `test --matrix` needs: some minutes more the first time
+        #[arg(long)]
+        matrix: bool,
+    },
     /// Set up, build, and run every test of the workspace
     #[command(
         after_help = "Real releases: set STACKWRIGHT_CORPUS to the absolute path of a corpus of them, and journeys use it too.\n\n\
                             Examples:\n  cargo xtask test\n  cargo xtask test -p planning\n  cargo xtask test deleted_release\n  \
-                            cargo xtask test -p e2e journey -- --test-threads 1"
+                            cargo xtask test --matrix\n  cargo xtask test -p e2e journey -- --test-threads 1"
     )]
     Test(test::Arguments),
     /// The gates before a commit: formatting, clippy, licences and sources of dependencies, documentation
@@ -128,8 +132,9 @@ fn main() -> ExitCode {
 fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match chore {
-        Chore::Setup => {
-            setup::run(&workspace, Parts::All)?;
+        Chore::Setup { matrix } => {
+            let parts = if *matrix { Parts::Matrix } else { Parts::All };
+            setup::run(&workspace, parts)?;
             screen::say(&format!(
                 "the lab is ready: .lab/lab.json, parts in {}",
                 workspace.cache.display()

@@ -16,14 +16,14 @@ use std::{
 use anyhow::Context;
 
 use self::{
-    lanes::{Ended, News},
+    lanes::{Ended, News, Surroundings},
     programs::Program,
     report::Report,
 };
 use crate::{
     lab::{self, BINARIES, ORACLE},
     screen::{self, Progress},
-    setup,
+    setup::{self, Parts},
     step::{Newest, Step},
     summary::{Outcome, Summary},
     workspace::Workspace,
@@ -36,6 +36,9 @@ const CORPUS: &str = "STACKWRIGHT_CORPUS";
 pub(crate) struct Arguments {
     /// Only tests whose names contain one of these words
     filters: Vec<String>,
+    /// Tests on Cluster API use all its minors, not only the oldest and the newest
+    #[arg(long)]
+    matrix: bool,
     /// Only the tests of this crate; may be repeated
     #[arg(short, long = "package", value_name = "CRATE")]
     packages: Vec<String>,
@@ -59,6 +62,7 @@ impl Arguments {
             filters,
             packages,
             passed_on,
+            matrix: _,
         } = self;
         filters.is_empty() && packages.is_empty() && passed_on.is_empty()
     }
@@ -73,7 +77,8 @@ impl Arguments {
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut summary = Summary::default();
     check_corpus(&mut summary);
-    summary.add("set-up", setup::run(workspace, setup::Parts::All)?, Outcome::Good, "ok");
+    let parts = if arguments.matrix { Parts::Matrix } else { Parts::All };
+    summary.add("set-up", setup::run(workspace, parts)?, Outcome::Good, "ok");
     summary.add("build", build(workspace, &arguments.packages)?, Outcome::Good, "ok");
     test(workspace, arguments, &mut summary)?;
     Ok(summary.print())
@@ -139,12 +144,12 @@ fn empty_folder_for_calls(workspace: &Workspace, arguments: &Arguments) -> anyho
 fn run_programs(
     programs: Vec<Program>,
     words: &[String],
-    calls: Option<&Path>,
+    surroundings: Surroundings<'_>,
     begin: Instant,
     progress: &mut Progress,
     mut add: impl FnMut(&Ended) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    lanes::run(programs, words, calls, |news| {
+    lanes::run(programs, words, surroundings, |news| {
         match news {
             News::Ended(ended) => {
                 progress.clear();
@@ -167,17 +172,21 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     progress.appear();
     let calls = empty_folder_for_calls(workspace, arguments)?;
     let (last, others): (Vec<_>, Vec<_>) = programs.into_iter().partition(Program::is_last);
-    let (words, calls) = (arguments.words(), calls.as_deref());
+    let words = arguments.words();
+    let surroundings = Surroundings {
+        calls: calls.as_deref(),
+        matrix: arguments.matrix,
+    };
     for programs in [others, last] {
         let add = |ended: &Ended| report.add(workspace, ended);
-        run_programs(programs, &words, calls, begin, &mut progress, add)?;
+        run_programs(programs, &words, surroundings, begin, &mut progress, add)?;
     }
     // Whoever runs a few tests looks at what fails; in a run of everything one of thousands may have had no processor when its time came.
     let again = arguments.is_everything().then(|| report.to_look_at_again());
     for failed in again.into_iter().flatten() {
         let words: Vec<String> = [vec!["--exact".to_owned()], failed.tests].concat();
         let add = |ended: &Ended| report.add_second_look(ended);
-        run_programs(vec![failed.program], &words, calls, begin, &mut progress, add)?;
+        run_programs(vec![failed.program], &words, surroundings, begin, &mut progress, add)?;
     }
     progress.finish(begin.elapsed(), report.verdict());
     if has_examples {
@@ -191,6 +200,9 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     results.show_failures(&log);
     let outcome = if report.is_good() { Outcome::Good } else { Outcome::Bad };
     summary.add("test", begin.elapsed(), outcome, results.counts());
+    if !results.ground().is_empty() {
+        summary.add("ran on", Duration::ZERO, Outcome::Good, results.ground().join(", "));
+    }
     for test in results.unsteady() {
         let text = format!("{test} failed beside others and passed alone");
         summary.add("unsteady", Duration::ZERO, Outcome::Notice, text);

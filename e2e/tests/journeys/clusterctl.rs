@@ -218,7 +218,7 @@ async fn goes_without_a_trace(journey: &Journey, tags: &[String]) -> Result<()> 
 fn what_clusterctl_moves_is_found_again_and_nothing_is_made_anew() -> Result<()> {
     journey(async |here| {
         here.elsewhere(async |from| {
-            let _manager = Manager::start(from).await?;
+            let _manager = Manager::without_webhooks(from).await?;
             let tags = inhabit(from).await?;
             owned_by_a_release(from, &tags[0]).await?;
             let left = of_the_stack(from, &tags).await?;
@@ -229,7 +229,7 @@ fn what_clusterctl_moves_is_found_again_and_nothing_is_made_anew() -> Result<()>
             let clusterctl = Clusterctl::of(from)?;
             clusterctl.save(from)?;
             from.elsewhere(async |to| {
-                let _manager = Manager::start(to).await?;
+                let _manager = Manager::without_webhooks(to).await?;
                 clusterctl.restore(to)?;
                 let moved = made(to, left.keys()).await?;
                 let release = to.api::<ClusterStackRelease>().get(&tags[0]).await?;
@@ -269,12 +269,12 @@ fn what_clusterctl_moves_is_found_again_and_nothing_is_made_anew() -> Result<()>
 fn a_move_without_files_leaves_nothing_behind_although_operators_work_on_both_sides() -> Result<()> {
     journey(async |here| {
         here.elsewhere(async |from| {
-            let _manager = Manager::start(from).await?;
+            let _manager = Manager::without_webhooks(from).await?;
             let tags = inhabit(from).await?;
             let left = of_the_stack(from, &tags).await?;
             let clusterctl = Clusterctl::of(from)?;
             from.elsewhere(async |to| {
-                let _manager = Manager::start(to).await?;
+                let _manager = Manager::without_webhooks(to).await?;
                 to.operate().await?;
                 clusterctl.transfer(from, to)?;
                 all_ready(to, &tags).await?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{cache::Cache, go::Go, module::Module};
 use crate::workspace::Workspace;
 
-const MODULE: Module = Module {
+pub(super) const MODULE: Module = Module {
     folder: "e2e/clusterapi",
     title: "Cluster API",
     kind: "cluster-api",

@@ -4,9 +4,10 @@
 mod cache;
 mod clusterapi;
 mod controlplane;
-mod crds;
 mod go;
 mod helm;
+mod managers;
+mod manifests;
 mod module;
 mod node;
 mod openstack;
@@ -24,13 +25,21 @@ use std::{
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use self::{cache::Cache, go::Go, node::Node, openstack::OpenStack};
+use self::{
+    cache::Cache,
+    go::Go,
+    managers::{Kwok, Manager},
+    node::Node,
+    openstack::OpenStack,
+};
 use crate::workspace::Workspace;
 
 /// What of the lab a chore needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parts {
     All,
+    /// The same, and the minors and providers of Cluster API that only a run on everything needs.
+    Matrix,
     /// A control plane and the CRDs of other projects.
     ControlPlane,
     /// The same, and Keystone and Glance.
@@ -55,6 +64,12 @@ struct Lab {
     /// The program that records what Go makes of templates of values.
     #[serde(skip_serializing_if = "Option::is_none")]
     recorder: Option<PathBuf>,
+    /// The managers of Cluster API by provider and minor: `core@1.14`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    managers: BTreeMap<String, Manager>,
+    /// What plays nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kwok: Option<Kwok>,
     /// Keystone and Glance.
     #[serde(skip_serializing_if = "Option::is_none")]
     openstack: Option<OpenStack>,
@@ -73,24 +88,28 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     let cache = Cache::lock(&workspace.cache)?;
     let go = Go::find(workspace, &cache)?;
     let mut lab = described(workspace);
+    let is_whole = matches!(parts, Parts::All | Parts::Matrix);
     // What takes seconds comes first: a machine that lacks something says so before ten minutes of building, not after.
     if parts != Parts::Helm {
-        lab.crds = crds::fetch(workspace, &cache, &go)?;
+        lab.crds = manifests::fetch_crds(workspace, &cache, &go)?;
     }
-    if matches!(parts, Parts::All | Parts::Helm) {
+    if is_whole || parts == Parts::Helm {
         lab.helm = helm::fetch(workspace, &cache, &go)?;
     }
-    if matches!(parts, Parts::All | Parts::OpenStack) {
+    if is_whole || parts == Parts::OpenStack {
         lab.openstack = Some(openstack::install(workspace, &cache)?);
     }
     if parts != Parts::Helm {
         lab.controlplane = Some(controlplane::build(workspace, &cache, &go)?);
     }
     // No chore but the tests and some benchmarks has a use for these.
-    if parts == Parts::All {
+    if is_whole {
         lab.recorder = Some(recorder::build(workspace, &cache, &go)?);
         lab.outside = Some(outside::build(workspace, &cache, &go)?);
         lab.clusterapi = Some(clusterapi::build(workspace, &cache, &go)?);
+        // What an earlier run has built for more parts stays described.
+        lab.managers.extend(managers::build(workspace, &cache, &go, parts)?);
+        lab.kwok = Some(managers::build_kwok(workspace, &cache, &go)?);
         lab.node = Some(node::build(workspace, &cache, &go)?);
     }
     describe(workspace, &lab)?;

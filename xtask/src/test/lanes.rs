@@ -40,7 +40,16 @@ struct Lanes<'a> {
     waiting: Mutex<VecDeque<Program>>,
     running: [Mutex<Option<Running>>; 2],
     words: &'a [String],
-    calls: Option<&'a Path>,
+    surroundings: Surroundings<'a>,
+}
+
+/// What programs are told beside their arguments, by variables.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// The folder for what operators asked the API server for.
+    pub(super) calls: Option<&'a Path>,
+    /// Whether tests run on everything that they can run on.
+    pub(super) matrix: bool,
 }
 
 struct Running {
@@ -48,22 +57,21 @@ struct Running {
     begin: Instant,
 }
 
-/// The folder for what operators asked the API server for.
 const CALLS: &str = "STACKWRIGHT_CALLS";
+const MATRIX: &str = "STACKWRIGHT_MATRIX";
 
-/// Runs every program in its turn with `words` as its arguments, and says what happens. With a folder for `calls` the programs note there what
-/// their operators ask for.
+/// Runs every program in its turn with `words` as its arguments, and says what happens.
 pub(super) fn run(
     programs: Vec<Program>,
     words: &[String],
-    calls: Option<&Path>,
+    surroundings: Surroundings<'_>,
     mut tell: impl FnMut(News<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let lanes = Lanes {
         waiting: Mutex::new(programs.into()),
         running: [const { Mutex::new(None) }; 2],
         words,
-        calls,
+        surroundings,
     };
     thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
@@ -90,7 +98,7 @@ impl Lanes<'_> {
                 name: program.name(),
                 begin: Instant::now(),
             });
-            if sender.send(run_one(program, self.words, self.calls)).is_err() {
+            if sender.send(run_one(program, self.words, self.surroundings)).is_err() {
                 return;
             }
         }
@@ -114,7 +122,7 @@ impl Lanes<'_> {
     }
 }
 
-fn run_one(program: Program, words: &[String], calls: Option<&Path>) -> anyhow::Result<Ended> {
+fn run_one(program: Program, words: &[String], surroundings: Surroundings<'_>) -> anyhow::Result<Ended> {
     // One pipe for both streams keeps their order.
     let (reader, writer) = io::pipe().context("failed to create a pipe")?;
     let second = writer.try_clone().context("failed to share a pipe")?;
@@ -124,10 +132,13 @@ fn run_one(program: Program, words: &[String], calls: Option<&Path>) -> anyhow::
         .stdin(std::process::Stdio::null())
         .stdout(writer)
         .stderr(second);
-    match calls {
+    match surroundings.calls {
         Some(folder) => command.env(CALLS, folder),
         None => command.env_remove(CALLS),
     };
+    if surroundings.matrix {
+        command.env(MATRIX, "1");
+    }
     let mut child = command
         .spawn()
         .with_context(|| format!("failed to start {}", program.name()))?;

@@ -14,12 +14,16 @@ pub(super) struct Results {
     selections: Vec<String>,
     /// What tests say that they do not do on this machine, each once.
     reductions: Vec<String>,
+    /// Which releases of others tests say that they ran on, each once, sorted.
+    ground: Vec<String>,
     /// What failed among the others and passed alone, as `program: test`.
     unsteady: Vec<String>,
 }
 
 /// How a test begins to say that.
 const REDUCED: &str = "REDUCED: ";
+/// How it begins to say this.
+const RAN_ON: &str = "RAN ON: ";
 
 impl Results {
     pub(super) fn read(text: &str) -> Self {
@@ -46,6 +50,10 @@ impl Results {
                 if !results.reductions.contains(&reduction) {
                     results.reductions.push(reduction);
                 }
+            } else if let Some((_, release)) = line.split_once(RAN_ON)
+                && let Err(place) = results.ground.binary_search_by(|known| known.as_str().cmp(release))
+            {
+                results.ground.insert(place, release.to_owned());
             }
         }
         results
@@ -112,6 +120,11 @@ impl Results {
     /// A run in which tests did less proves less: that must be seen at its end.
     pub(super) fn reductions(&self) -> &[String] {
         &self.reductions
+    }
+
+    /// What a run proves something about, such as `Cluster API 1.14`.
+    pub(super) fn ground(&self) -> &[String] {
+        &self.ground
     }
 
     /// With many test programs the failures are far above: their names and the commands that repeat them come once more at the end.
@@ -185,6 +198,12 @@ error: 1 target failed:
             ["no disk can be mounted here", "no openssl here"]
         );
         assert!(Results::read(OUTPUT).reductions().is_empty());
+    }
+
+    #[test]
+    fn what_tests_ran_on_is_told_once_and_in_order() {
+        let text = "test a ... RAN ON: Cluster API 1.14\nRAN ON: Cluster API 1.10\nok\nRAN ON: Cluster API 1.14\n";
+        assert_eq!(Results::read(text).ground(), ["Cluster API 1.10", "Cluster API 1.14"]);
     }
 
     #[test]

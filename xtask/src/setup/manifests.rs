@@ -1,4 +1,5 @@
-//! The CRDs of Cluster API and its providers, and of cert-manager, as their Go modules carry them. Not committed: they are other projects' files.
+//! YAML of other projects, as their Go modules carry it: the CRDs of Cluster API and its providers and of cert-manager here, and what
+//! [`super::managers`] asks for. Not committed: they are other projects' files.
 
 use std::{
     collections::BTreeMap,
@@ -15,20 +16,21 @@ use super::{
 };
 use crate::workspace::Workspace;
 
-/// One module and the folders in it whose YAML files are CRDs.
-struct Module {
+/// YAML files of one module.
+pub(super) struct Manifests {
     /// How the description of the lab calls them.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// Path and version, as the go tool writes them.
-    source: &'static str,
+    pub(super) source: &'static str,
     /// The sum of the module's files as in `go.sum`.
-    sum: &'static str,
-    folders: &'static [&'static str],
+    pub(super) sum: &'static str,
+    /// The folders in it whose YAML files are meant. What is below them is not.
+    pub(super) folders: &'static [&'static str],
 }
 
 /// Cluster API 1.10 stores v1beta1, which the releases use: without its managers no conversion webhook is needed.
-const MODULES: [Module; 5] = [
-    Module {
+const CRDS: [Manifests; 5] = [
+    Manifests {
         name: "cluster-api",
         source: "sigs.k8s.io/cluster-api@v1.10.5",
         sum: "h1:yCTEWpbw5SaXMupG0U9GTOs13/q36dGcc9+cFdPuMdE=",
@@ -38,25 +40,25 @@ const MODULES: [Module; 5] = [
             "controlplane/kubeadm/config/crd/bases",
         ],
     },
-    Module {
+    Manifests {
         name: "cluster-api-docker",
         source: "sigs.k8s.io/cluster-api/test@v1.10.5",
         sum: "h1:uInODriYhKgSdjrsCdh0ZmwmNAnp+yKgJlp5EmfRXkc=",
         folders: &["infrastructure/docker/config/crd/bases"],
     },
-    Module {
+    Manifests {
         name: "cluster-api-openstack",
         source: "sigs.k8s.io/cluster-api-provider-openstack@v0.10.5",
         sum: "h1:oLaLnX+SzdT0xsP3Inq8+usM4tvhy/J9qVmEC7rjZVQ=",
         folders: &["config/crd/bases"],
     },
-    Module {
+    Manifests {
         name: "openstack-resource-controller",
         source: "github.com/k-orc/openstack-resource-controller@v1.0.0",
         sum: "h1:XfwU/uS2ZXldvQkICgZXU/lUoqqzN2kNo5U0s+/wEo0=",
         folders: &["config/crd/bases"],
     },
-    Module {
+    Manifests {
         name: "cert-manager",
         source: "github.com/cert-manager/cert-manager@v1.19.1",
         sum: "h1:Txh8L/nLWTDcb7ZnXuXbTe15BxQnLbLirXmbNk0fGgY=",
@@ -65,27 +67,48 @@ const MODULES: [Module; 5] = [
 ];
 
 /// A folder of CRD files for each project.
-pub(super) fn fetch(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Result<BTreeMap<String, PathBuf>> {
-    MODULES
-        .iter()
-        .map(|module| Ok((module.name.to_owned(), fetch_one(workspace, cache, go, module)?)))
+pub(super) fn fetch_crds(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    CRDS.iter()
+        .map(|project| Ok((project.name.to_owned(), project.fetch(workspace, cache, go)?)))
         .collect()
 }
 
-fn fetch_one(workspace: &Workspace, cache: &Cache, go: &Go, module: &Module) -> anyhow::Result<PathBuf> {
-    let key = Key::of([module.source, module.sum].iter().chain(module.folders));
-    cache.entry(&format!("crds/{}", module.name), &key, |partial| {
-        let title = format!("fetch {}", module.source);
-        go.step(workspace, &title, |command| {
-            command.current_dir(partial).args(["mod", "download", module.source]);
+impl Manifests {
+    /// The folder with the files, below it as in the module.
+    pub(super) fn fetch(&self, workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Result<PathBuf> {
+        let key = Key::of([self.source, self.sum].iter().chain(self.folders));
+        cache.entry(&format!("manifests/{}", self.name), &key, |partial| {
+            let title = format!("fetch {}", self.source);
+            go.step(workspace, &title, |command| {
+                command.current_dir(partial).args(["mod", "download", self.source]);
+            })
+            .run()?;
+            let module = self.locate(go, partial)?;
+            self.folders
+                .iter()
+                .try_for_each(|folder| copy_yaml(&module.join(folder), &partial.join(folder)))
         })
-        .run()?;
-        let folder_of_module = locate(go, partial, module)?;
-        module
-            .folders
-            .iter()
-            .try_for_each(|folder| copy_yaml(&folder_of_module.join(folder), partial))
-    })
+    }
+
+    /// Where the module is on this machine.
+    fn locate(&self, go: &Go, folder: &Path) -> anyhow::Result<PathBuf> {
+        let output = go
+            .command()
+            .current_dir(folder)
+            .args(["mod", "download", "-json", self.source])
+            .output()
+            .context("failed to start go")?;
+        let downloaded: Downloaded = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("go says nothing of use about {}", self.source))?;
+        ensure!(
+            downloaded.sum == self.sum,
+            "{} has the sum {}, not {}",
+            self.source,
+            downloaded.sum,
+            self.sum
+        );
+        Ok(downloaded.dir)
+    }
 }
 
 /// What `go mod download -json` says about a module that is there.
@@ -96,26 +119,8 @@ struct Downloaded {
     sum: String,
 }
 
-fn locate(go: &Go, folder: &Path, module: &Module) -> anyhow::Result<PathBuf> {
-    let output = go
-        .command()
-        .current_dir(folder)
-        .args(["mod", "download", "-json", module.source])
-        .output()
-        .context("failed to start go")?;
-    let downloaded: Downloaded = serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("go says nothing of use about {}", module.source))?;
-    ensure!(
-        downloaded.sum == module.sum,
-        "{} has the sum {}, not {}",
-        module.source,
-        downloaded.sum,
-        module.sum
-    );
-    Ok(downloaded.dir)
-}
-
 fn copy_yaml(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("failed to create {}", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("failed to list {}", from.display()))? {
         let path = entry
             .with_context(|| format!("failed to list {}", from.display()))?

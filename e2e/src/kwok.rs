@@ -1,0 +1,82 @@
+//! kwok: plays the nodes of an API server. A Pod on one of them is running and ready at once, and one of a Job is done at once; nothing is run.
+
+use std::{fs, process::Command, time::Duration};
+
+use anyhow::{Context, Result, anyhow};
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use kube::{Api, Client, api::PostParams};
+use serde_json::json;
+
+use crate::{ControlPlane, Lab, Process, control_plane::free_port, definitions::yaml_files, eventually};
+
+/// A second or two on an idle machine.
+const READY_DEADLINE: Duration = Duration::from_mins(1);
+
+/// A running kwok. Dropped, it is killed, and its nodes stay as they are.
+pub struct Kwok {
+    process: Process,
+    client: Client,
+}
+
+impl Kwok {
+    /// Starts one that plays every node of a control plane, also those that others make. Pods come to a node by the scheduler, which only
+    /// runs with [`workloads`](crate::Options::workloads).
+    pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
+        let lab = Lab::load()?;
+        let here = lab.kwok()?;
+        let folder = control_plane.folder().join("kwok");
+        fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+        // It knows of nothing that a node does but by its configuration, which is one file.
+        let mut stages = String::new();
+        for file in yaml_files(&here.stages)? {
+            if !file.ends_with("kustomization.yaml") {
+                let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+                stages += &format!("---\n{text}");
+            }
+        }
+        let path = folder.join("stages.yaml");
+        fs::write(&path, stages).with_context(|| format!("failed to write {}", path.display()))?;
+        let mut command = Command::new(&here.program);
+        command
+            // Where it looks for the configuration of whoever runs the test.
+            .env("HOME", &folder)
+            .arg("--kubeconfig")
+            .arg(control_plane.kubeconfig_path())
+            .arg("--config")
+            .arg(&path)
+            .args(["--manage-all-nodes", "--node-lease-duration-seconds", "40"])
+            .args(["--server-address", &format!("127.0.0.1:{}", free_port()?)]);
+        let log = control_plane.folder().join("kwok.log");
+        Ok(Self {
+            process: Process::start(&lab, "kwok", &command, &log)?,
+            client: control_plane.client(),
+        })
+    }
+
+    /// Makes a node of this name and returns when it is ready.
+    pub async fn node(&self, name: &str) -> Result<()> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" } },
+            "status": {
+                "allocatable": { "cpu": "32", "memory": "256Gi", "pods": "110" },
+                "capacity": { "cpu": "32", "memory": "256Gi", "pods": "110" },
+            },
+        });
+        let created = api.create(&PostParams::default(), &serde_json::from_value(node)?).await;
+        created.with_context(|| format!("failed to make the node {name}"))?;
+        let waited = eventually(READY_DEADLINE, format!("the node {name} to be ready"), async || {
+            let node = api.get(name).await?;
+            let conditions = node.status.unwrap_or_default().conditions.unwrap_or_default();
+            let is_ready = |condition: &NodeCondition| condition.type_ == "Ready" && condition.status == "True";
+            if conditions.iter().any(is_ready) {
+                Ok(())
+            } else {
+                Err(anyhow!("{conditions:?}"))
+            }
+        })
+        .await;
+        waited.with_context(|| self.process.tail())
+    }
+}
