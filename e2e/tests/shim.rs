@@ -9,13 +9,17 @@ use anyhow::{Context, Result, ensure};
 use crds::ClusterAddon;
 use e2e::{
     ControlPlane, Journey, Options,
-    cluster_api::Manager,
+    cluster_api::{Manager, Provider, Release},
     eventually,
     journey::{SOON, journey},
+    kwok::Kwok,
     releases::StackSource,
     shim::{Contract, Hold, Shim, Workload, cluster, identity, install},
 };
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Node, Secret},
+};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
@@ -119,19 +123,31 @@ async fn classes(journey: &mut Journey) -> Result<[String; 2]> {
         journey.stack(name, spec).await?;
     }
     for tag in &tags {
-        journey.release_ready(tag).await?;
+        eventually(SOON, format!("the class {tag} with its templates"), async || {
+            let objects = journey.inventory(tag).await?;
+            ensure!(
+                objects.len() == 5 && objects.values().all(Option::is_some),
+                "{objects:?}"
+            );
+            Ok(())
+        })
+        .await?;
     }
     Ok(tags)
 }
 
-#[test]
-fn a_cluster_comes_up_is_upgraded_and_goes_step_by_step_as_the_test_says() -> Result<()> {
+fn a_cluster_lives_its_whole_life(release: Release) -> Result<()> {
     journey(async |here| {
         here.elsewhere(async |journey| {
             install(&journey.client, &Contract::ALL).await?;
-            let workload = ControlPlane::start(Options::default()).await?;
+            let options = Options {
+                workloads: true,
+                ..Options::default()
+            };
+            let workload = ControlPlane::start(options).await?;
             let dump = workload.failure_dump();
-            let _manager = Manager::start(journey).await?;
+            let _kwok = Kwok::start(&workload).await?;
+            let _manager = Manager::start(journey.control_plane(), Provider::Core, release).await?;
             let served = Workload::at(workload.access()).await?;
             let shim = Shim::start(journey.control_plane().access(), &served).await?;
             let classes = classes(journey).await?;
@@ -142,6 +158,26 @@ fn a_cluster_comes_up_is_upgraded_and_goes_step_by_step_as_the_test_says() -> Re
         })
         .await
     })
+}
+
+#[test]
+fn a_cluster_comes_up_is_upgraded_and_goes_step_by_step_as_the_test_says_on_1_10() -> Result<()> {
+    a_cluster_lives_its_whole_life(Release::V1_10)
+}
+
+#[test]
+fn a_cluster_comes_up_is_upgraded_and_goes_step_by_step_as_the_test_says_on_1_14() -> Result<()> {
+    a_cluster_lives_its_whole_life(Release::V1_14)
+}
+
+/// Those between, in a run on everything.
+#[test]
+fn a_cluster_comes_up_is_upgraded_and_goes_step_by_step_as_the_test_says_on_the_others() -> Result<()> {
+    let journeys = Release::for_journeys();
+    let others = journeys
+        .into_iter()
+        .filter(|release| ![Release::V1_10, Release::V1_14].contains(release));
+    others.into_iter().try_for_each(a_cluster_lives_its_whole_life)
 }
 
 async fn live(journey: &Journey, shim: &Shim, workload: &Client, [old, new]: &[String; 2]) -> Result<()> {
@@ -169,6 +205,7 @@ async fn live(journey: &Journey, shim: &Shim, workload: &Client, [old, new]: &[S
     until_cluster(journey, "the Cluster to be available", available).await?;
     let first = until_nodes(workload, &["v1.34.0", "v1.34.0"]).await?;
     nodes_taken_over(workload).await?;
+    pods_run(workload).await?;
 
     upgrade(journey, shim, workload, new).await?;
     let second = nodes(workload).await?;
@@ -193,6 +230,25 @@ async fn nodes_taken_over(workload: &Client) -> Result<()> {
         let tainted = |node: &&Node| node.spec.as_ref().is_some_and(|spec| spec.taints.is_some());
         let tainted: Vec<_> = nodes.iter().filter(tainted).map(ResourceExt::name_any).collect();
         ensure!(tainted.is_empty(), "{tainted:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// What plays kubelets takes the Nodes over.
+async fn pods_run(workload: &Client) -> Result<()> {
+    let labels = json!({ "app": "it" });
+    let pod = json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "it", "image": "none.invalid/none" }] } });
+    let deployment = json!({
+        "metadata": { "name": "it" }, "spec": { "selector": { "matchLabels": labels }, "template": pod },
+    });
+    let deployments = Api::<Deployment>::default_namespaced(workload.clone());
+    deployments
+        .create(&PostParams::default(), &serde_json::from_value(deployment)?)
+        .await?;
+    eventually(SOON, "a Deployment to be available on Nodes of the shim", async || {
+        let status = deployments.get("it").await?.status.unwrap_or_default();
+        ensure!(status.available_replicas == Some(1), "{status:?}");
         Ok(())
     })
     .await
