@@ -44,6 +44,7 @@ pub mod prune;
 pub mod registry;
 pub mod releases;
 pub mod rights;
+pub mod shim;
 pub mod soak;
 pub mod stage;
 pub mod stand_in;

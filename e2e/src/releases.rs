@@ -25,6 +25,9 @@ const RELEASES: &str = "cluster-stacks";
 const INCOMING: &str = "incoming";
 /// Beside it, so that a release disappears in one piece.
 const OUTGOING: &str = "outgoing";
+/// The folders of our own stacks.
+const HARBOR: &str = "docker-harbor";
+const QUAY: &str = "shim-quay";
 
 /// A directory of releases (`ROOT/cluster-stacks/<tag>/`), for the flag `--release-dir`.
 #[derive(Clone, Debug)]
@@ -61,7 +64,12 @@ impl Releases {
     /// Packs our own stack as it is in `source` (`v1`, `v2` or `v3`) as this version and puts it there; the answer is
     /// its tag.
     pub fn publish_harbor(&self, source: &str, version: &str) -> Result<String> {
-        self.publish_stack(&harbor_folder(source), version)
+        self.publish_stack(&source_of(HARBOR, source), version)
+    }
+
+    /// The same for our stack whose clusters [`crate::shim`] plays. Its `v1` is of another Kubernetes minor than its `v2`, and its `v3` is faulty.
+    pub fn publish_quay(&self, source: &str, version: &str) -> Result<String> {
+        self.publish_stack(&source_of(QUAY, source), version)
     }
 
     /// Packs the source of a stack as this version and puts it there; the answer is its tag.
@@ -145,8 +153,17 @@ pub struct StackSource {
 impl StackSource {
     /// A copy of our own stack as it is in this version: `v1`, `v2` or `v3`.
     pub fn harbor(version: &str) -> Result<Self> {
+        Self::copied(&source_of(HARBOR, version))
+    }
+
+    /// The same of our stack whose clusters [`crate::shim`] plays.
+    pub fn quay(version: &str) -> Result<Self> {
+        Self::copied(&source_of(QUAY, version))
+    }
+
+    fn copied(source: &Path) -> Result<Self> {
         let folder = tempfile::tempdir().context("failed to make a folder")?;
-        copy(&harbor_folder(version), &folder.path().join("stack"))?;
+        copy(source, &folder.path().join("stack"))?;
         Ok(Self { folder })
     }
 
@@ -220,8 +237,8 @@ pub fn harbor_tag(version: &str) -> String {
     format!("docker-harbor-1-34-{}", version.replace('.', "-"))
 }
 
-fn harbor_folder(version: &str) -> PathBuf {
-    workspace().join("e2e/stacks/docker-harbor").join(version)
+fn source_of(stack: &str, version: &str) -> PathBuf {
+    workspace().join("e2e/stacks").join(stack).join(version)
 }
 
 fn pack(stack: &Path, output: &Path, version: [&OsStr; 2]) -> Result<PathBuf> {
