@@ -1,5 +1,6 @@
 //! Templates of values that take all they can get.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use rendering::{ErrorClass, ValuesError};
@@ -56,7 +57,7 @@ fn yaml_that_unfolds_without_end_is_refused() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
         let before = format!("*a{}, ", level - 1).repeat(10);
-        bomb += &format!("a{level}: &a{level} [{before}]\n");
+        writeln!(bomb, "a{level}: &a{level} [{before}]").unwrap();
     }
     for text in [bomb.clone(), format!("values: |\n  {}", bomb.replace('\n', "\n  "))] {
         let error = values_of("overwrite.yaml", &text).unwrap_err();

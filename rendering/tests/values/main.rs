@@ -8,7 +8,7 @@
 //! the lab again and rewrites them; so does the recorder alone, in this folder:
 //! `TZ=UTC STACKWRIGHT_CORPUS=... recorder roots.json *.txt`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops here")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 
 mod bounds;
 mod hermetic;

@@ -1,6 +1,7 @@
 //! What Go and Helm made of templates, and what we make of them.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use helm::functions::FunctionTable;
@@ -21,7 +22,7 @@ fn compare(questions: &[Question], at_least: usize, ours: impl Fn(&str) -> Resul
     for Question { template, answer } in questions {
         let ours = ours(template);
         if ours != *answer {
-            differences += &format!("{template}\n  Go:   {answer:?}\n  ours: {ours:?}\n");
+            writeln!(differences, "{template}\n  Go:   {answer:?}\n  ours: {ours:?}").unwrap();
         }
     }
     assert!(differences.is_empty(), "{differences}");
