@@ -1,6 +1,7 @@
 //! Tests of the room through its public face, in one binary.
 
 #[cfg(test)]
+mod addon_charts;
 mod bundle_limits;
 #[cfg(test)]
 mod bundle_verdicts;
