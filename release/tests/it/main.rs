@@ -45,6 +45,7 @@ mod oci_stub;
 mod pack_mistakes;
 #[cfg(test)]
 mod packing;
+mod packing_dependencies;
 #[cfg(test)]
 mod registry;
 #[cfg(test)]
