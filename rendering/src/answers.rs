@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub use helm::answers::{Entry, Key as Asked, Lookup, Moment, Seeded};
 
-use crate::{digest, lock, objects};
+use crate::{Lane, digest, lock, objects};
 
 /// How many different objects one chart may look up. Real charts look up a handful.
 const MAX_LOOKUPS: usize = 100;
@@ -102,10 +102,21 @@ impl Answers {
 pub(crate) struct Interview {
     memo: Memo,
     known: BTreeSet<Asked>,
-    makes_keys: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     found: BTreeMap<Lookup, Found>,
     /// Whether each was answered.
     lookups: Mutex<BTreeMap<Lookup, bool>>,
+}
+
+/// How far a render came.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Whether keys have to be made.
+    makes_keys: AtomicBool,
+    /// Whether they were not made, because that takes too long.
+    is_postponed: AtomicBool,
+    /// Whether something was looked up that is not known.
+    is_uncertain: AtomicBool,
 }
 
 /// An object of the cluster, which may be a secret.
@@ -118,12 +129,13 @@ impl fmt::Debug for Found {
 }
 
 impl Interview {
-    pub(crate) fn new(answers: &Answers) -> Self {
-        let makes_keys = Arc::<AtomicBool>::default();
+    pub(crate) fn new(answers: &Answers, lane: Lane) -> Self {
+        let progress = Arc::<Progress>::default();
         let draws = Draws {
             new: answers.new.clone(),
+            lane,
             bytes: AtomicUsize::default(),
-            makes_keys: Arc::clone(&makes_keys),
+            progress: Arc::clone(&progress),
         };
         let found = answers.found.iter().map(|(lookup, object)| {
             let node = match object {
@@ -135,7 +147,7 @@ impl Interview {
         Self {
             memo: Memo::new(answers.memo.iter().cloned(), Arc::new(draws)),
             known: answers.memo.iter().map(|entry| entry.key.clone()).collect(),
-            makes_keys,
+            progress,
             found: found.collect(),
             lookups: Mutex::default(),
         }
@@ -143,7 +155,12 @@ impl Interview {
 
     /// Whether keys are made. That may take long, and does so once: the next rendering has them from the memo.
     pub(crate) fn makes_keys(&self) -> bool {
-        self.makes_keys.load(Ordering::Relaxed)
+        self.progress.makes_keys.load(Ordering::Relaxed)
+    }
+
+    /// Whether they were not made, because others wait.
+    pub(crate) fn is_postponed(&self) -> bool {
+        self.progress.is_postponed.load(Ordering::Relaxed)
     }
 
     /// What was looked up and is not known: what was rendered without is worth nothing.
@@ -175,6 +192,9 @@ impl Interview {
         }
         let found = self.found.get(lookup);
         lookups.insert(lookup.clone(), found.is_some());
+        if found.is_none() {
+            self.progress.is_uncertain.store(true, Ordering::Relaxed);
+        }
         let object = found.map_or_else(Node::empty_map, |Found(node)| node.clone());
         Ok(Answer::Object(object))
     }
@@ -193,8 +213,9 @@ impl helm::answers::Answers for Interview {
 #[derive(Debug)]
 struct Draws {
     new: Seeded,
+    lane: Lane,
     bytes: AtomicUsize,
-    makes_keys: Arc<AtomicBool>,
+    progress: Arc<Progress>,
 }
 
 impl helm::answers::Answers for Draws {
@@ -206,7 +227,12 @@ impl helm::answers::Answers for Draws {
             ..
         } = question.key;
         if function.starts_with(MAKES_KEYS) {
-            self.makes_keys.store(true, Ordering::Relaxed);
+            self.progress.makes_keys.store(true, Ordering::Relaxed);
+            // Who has yet to look for objects may find that there are keys.
+            if self.lane == Lane::Quick || self.progress.is_uncertain.load(Ordering::Relaxed) {
+                self.progress.is_postponed.store(true, Ordering::Relaxed);
+                return Err(AnswerError::Failed("keys are made later".to_owned()));
+            }
         }
         let answer = self.new.answer(question)?;
         let of_answer = match &answer {

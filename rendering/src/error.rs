@@ -55,7 +55,7 @@ pub enum RenderError {
     /// wrong: render again with them.
     #[error("the chart looks up objects of the cluster that nobody has looked for yet: {}", named(.lookups))]
     Needs {
-        /// All that was asked in this render. With their answers it may ask for others.
+        /// All that was asked in this render, before it made keys. With their answers it may ask for others.
         lookups: Vec<Lookup>,
     },
     /// A file of `crds/` is no YAML.

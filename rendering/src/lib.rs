@@ -213,8 +213,8 @@ impl Renderer {
     /// Renders a chart, or finds what it rendered before. Blocks while templates run, also those of others in the quick lane, and none
     /// longer than the deadline. What did not end in time is not kept.
     ///
-    /// A chart that looks up what is not among the answers [needs](RenderError::Needs) it. One that makes keys may take long the first time, and
-    /// is not remembered for that.
+    /// A chart that looks up what is not among the answers [needs](RenderError::Needs) it. One that makes keys is too slow for the quick lane at
+    /// once, and is not remembered for that: with a memo that has them, it is as quick as others.
     pub fn render(&self, request: &RenderRequest<'_>, lane: Lane) -> Result<Rendered, RenderError> {
         let keys = Keys::of(request);
         if let Some(rendered) = self.cached(&keys) {
@@ -222,7 +222,7 @@ impl Renderer {
         }
         let work = Work {
             request,
-            interview: request.answers.map(|answers| Arc::new(Interview::new(answers))),
+            interview: request.answers.map(|answers| Arc::new(Interview::new(answers, lane))),
             lane,
         };
         match lane {
@@ -331,6 +331,9 @@ impl Renderer {
         let lookups = interview.unanswered();
         if !lookups.is_empty() {
             return Err(RenderError::Needs { lookups });
+        }
+        if interview.is_postponed() {
+            return Err(too_slow(request, self.time(*lane)));
         }
         let questions = interview.questions();
         let rendered = Rendered { questions, ..rendered? };

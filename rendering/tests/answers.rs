@@ -261,7 +261,7 @@ fn a_chart_that_asks_without_end_is_stopped() {
 
 #[test]
 fn a_chart_that_makes_keys_for_long_is_not_slow_for_that() {
-    let keys = spec("{{ range until 3 }}{{ $_ := genPrivateKey \"rsa\" }}{{ $_ := htpasswd \"a\" \"b\" }}{{ end }}");
+    let keys = spec("{{ range until 3 }}{{ $_ := genPrivateKey \"rsa\" }}{{ end }}");
     let renderer = Renderer::new(0);
     let chart = || Ok(archive(&[("templates/a.yaml", &keys)]));
     let answers = answers(1);
@@ -269,12 +269,45 @@ fn a_chart_that_makes_keys_for_long_is_not_slow_for_that() {
         answers: Some(&answers),
         ..request(&chart)
     };
-    // Too slow for the quick lane on any machine, or not: no cluster waits for it in the slow one who has the keys.
-    let _ = renderer.render(&request, Lane::Quick);
+    let error = renderer.render(&request, Lane::Quick).unwrap_err();
+    assert!(matches!(error, RenderError::TooSlow { .. }), "{error:?}");
     assert_eq!(renderer.lane(DIGEST), Lane::Quick);
     let first = renderer.render(&request, Lane::Slow).unwrap();
     assert_eq!(renderer.lane(DIGEST), Lane::Quick);
-    assert_eq!(first.questions.new.len(), 6);
+    // Who has the keys waits for nobody.
+    let memo = kept(&answers, &first);
+    let again = RenderRequest {
+        answers: Some(&memo),
+        ..request
+    };
+    assert_eq!(renderer.render(&again, Lane::Quick).unwrap().objects, first.objects);
+    assert_eq!(first.questions.new.len(), 3);
+}
+
+#[test]
+fn no_keys_are_made_while_it_is_not_known_whether_there_are_some() {
+    let template = spec(
+        "{{ if not (lookup \"v1\" \"Secret\" \"kube-system\" \"ca\") }}{{ fail (genPrivateKey \"rsa\") }}{{ end }}",
+    );
+    let renderer = renderer();
+    let chart = || Ok(archive(&[("templates/a.yaml", &template)]));
+    let answers = answers(1);
+    let request = RenderRequest {
+        answers: Some(&answers),
+        ..request(&chart)
+    };
+    for lane in [Lane::Quick, Lane::Slow] {
+        assert_eq!(needs(renderer.render(&request, lane)), [secret("ca")]);
+    }
+    let found = Answers {
+        found: [(secret("ca"), json!({"data": {}}))].into(),
+        ..answers.clone()
+    };
+    let request = RenderRequest {
+        answers: Some(&found),
+        ..request
+    };
+    assert!(renderer.render(&request, Lane::Quick).unwrap().questions.new.is_empty());
 }
 
 #[test]
