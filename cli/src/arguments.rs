@@ -68,6 +68,9 @@ pub(crate) struct CreateRelease {
     /// where they changed. This is what happens with OUTPUT when no version is given
     #[arg(long, value_name = "DIR")]
     pub(crate) next_after: Option<PathBuf>,
+    /// Directory of charts, archives or directories, from which to take what charts of the stack name as dependencies and do not have in their charts/
+    #[arg(long, value_name = "DIR")]
+    pub(crate) charts: Option<PathBuf>,
 }
 
 /// A version, or what to write instead.
@@ -114,6 +117,10 @@ The directory of a stack holds
                     or one chart per directory, with their stages in clusteraddon.yaml
   node-images.yaml  optional: the images that nodes boot from
 
+Operators download nothing for a chart: what its Chart.yaml names as dependencies has to be in its charts/. With --charts, what is missing there is \
+taken from that directory: the version of Chart.lock if it has it, or the newest that fits. It goes into the release as if it were in the stack, so \
+another version of it makes another release. The stack itself is not changed.
+
 In its texts, << .ClusterClassVersion >>, << .ClusterAddonVersion >> and << .NodeImageVersion >> become the versions of the release.";
 
 const EXAMPLE: &str = "\
@@ -129,6 +136,11 @@ Example: a first release, and the next one after a change
   $ kubectl stacks release create harbor --output releases/cluster-stacks --version v1
   $ vi harbor/cluster-class/values.yaml
   $ kubectl stacks release create harbor --output releases/cluster-stacks
+
+Example: a stack whose cluster-addon/cni/Chart.yaml names cilium, which is not in cluster-addon/cni/charts/
+
+  $ helm pull cilium --repo https://helm.cilium.io --version 1.17.4 --destination charts
+  $ kubectl stacks release create harbor --output releases/cluster-stacks --charts charts
 
 Exit status:
   0  the release is there and its first line on standard output names it, or there is nothing to release:

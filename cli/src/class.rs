@@ -48,14 +48,16 @@ pub(crate) enum Unusable {
 /// Renders the class chart as operators will.
 pub(crate) fn render(prepared: &Prepared) -> Result<Class, Unusable> {
     let request = RenderRequest {
-        chart_digest: "of a release that is not there yet",
-        chart: &|| Ok(prepared.class_chart().to_vec()),
+        identity: "of a release that is not there yet",
+        chart: &|| Ok(prepared.class_chart().to_vec().into()),
         release_name: &prepared.tag().stem().to_string(),
         namespace: NAMESPACE,
         kubernetes_version: None,
         api_versions: &[],
+        include_crds: false,
         profile: HelmProfile::default(),
         values: &Value::Null,
+        answers: None,
     };
     match Renderer::new(0).render(&request, Lane::Slow) {
         Ok(rendered) => rendered_class(&rendered, prepared),

@@ -9,7 +9,7 @@ use std::{
 use crds::conditions::one_line;
 use release::{
     FileRef,
-    pack::{self, Packed, Packing, Preparation, Versioning},
+    pack::{self, Packed, Packing, Preparation, Supplied, Supply, Versioning},
 };
 
 use crate::{
@@ -32,13 +32,31 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
         output,
         version,
         next_after,
+        charts,
     } = arguments;
     let versioning = match version {
         Some(version) => Versioning::Given(version.clone()),
         None => Versioning::NextAfter(next_after.as_ref().unwrap_or(output).clone()),
     };
-    match pack::prepare(stack, output, &versioning)? {
+    let supply = charts.as_deref().map(|charts| Supply {
+        charts,
+        newest: rendering::newest_in_range,
+    });
+    match pack::prepare(stack, output, &versioning, supply)? {
         Preparation::Prepared(prepared) => {
+            for Supplied {
+                into,
+                from,
+                name,
+                version,
+            } in prepared.supplied()
+            {
+                eprintln!(
+                    "note: {}: takes {name} {version} from {}",
+                    into.display(),
+                    from.display()
+                );
+            }
             let class = class::render(&prepared)?;
             let packed = prepared.write()?;
             match print(&packed, &class, out) {

@@ -121,6 +121,42 @@ mod journeys {
     }
 
     #[test]
+    fn chart_that_an_addon_needs_comes_from_the_directory_of_charts_and_is_told() {
+        let (stack, output, charts) = (stack_with(""), TempDir::new().unwrap(), TempDir::new().unwrap());
+        let file = stack.path().join("cluster-addon/network/Chart.yaml");
+        let chart = fs::read_to_string(&file).unwrap();
+        fs::write(
+            &file,
+            format!("{chart}\ndependencies:\n- {{name: quay, version: ~1.2.0}}\n"),
+        )
+        .unwrap();
+        let arguments = [path(stack.path()), "--output", path(output.path()), "--version", "v1"];
+        let refused = create(&arguments);
+        assert_eq!(refused.status.code(), Some(1));
+        let message = text(&refused.stderr);
+        assert!(
+            message.contains("the dependency \"quay\" is not in charts/") && message.contains("--charts"),
+            "{message}"
+        );
+        assert_eq!(fs::read_dir(output.path()).unwrap().count(), 0);
+
+        for version in ["1.2.3", "1.2.10", "1.3.0"] {
+            let quay = charts.path().join(version);
+            fs::create_dir(&quay).unwrap();
+            fs::write(quay.join("Chart.yaml"), format!("name: quay\nversion: {version}\n")).unwrap();
+        }
+        let made = create(&[&arguments[..], &["--charts", path(charts.path())]].concat());
+        assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+        let from = charts.path().join("1.2.10");
+        let into = stack.path().join("cluster-addon/network");
+        assert_eq!(
+            text(&made.stderr),
+            format!("note: {}: takes quay 1.2.10 from {}\n", into.display(), from.display())
+        );
+        assert!(output.path().join("docker-harbor-1-34-v1").is_dir());
+    }
+
+    #[test]
     fn class_chart_that_only_helm_can_render_yet_becomes_a_release_with_a_warning() {
         let stack = stack_with("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ randAlpha 3 }}\n");
         let output = TempDir::new().unwrap();

@@ -12,7 +12,7 @@ use futures::channel::mpsc::UnboundedSender;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::failure::chain;
 use release::{Admitted, ReleaseError};
-use rendering::{ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer, Renderings};
+use rendering::{ChartBytes, ErrorClass, Lane, ReadChart, RenderError, RenderRequest, Rendered, Renderer, Renderings};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -126,20 +126,19 @@ impl Charts {
 impl Order {
     fn request<'a>(&'a self, chart: &'a ReadChart<'a>) -> RenderRequest<'a> {
         RenderRequest {
-            chart_digest: &self.chart_digest,
+            identity: &self.chart_digest,
             chart,
             release_name: &self.release_name,
             namespace: &self.namespace,
             kubernetes_version: None,
             api_versions: &[],
+            include_crds: false,
             profile: self.profile,
             values: &serde_json::Value::Null,
+            answers: None,
         }
     }
 }
-
-/// Reads an archive.
-type ReadChart<'a> = dyn Fn() -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> + 'a;
 
 /// What was in the way of the archive.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -167,7 +166,7 @@ impl Chart for Order {
 
     async fn kept(self: Arc<Self>) -> Option<Rendered> {
         let order = Arc::clone(&self);
-        let find = move || order.kitchen.renderer.kept(&order.request(&|| Ok(Vec::new())));
+        let find = move || order.kitchen.renderer.kept(&order.request(&|| Ok(Vec::new().into())));
         let kept = spawn_blocking(find).await.ok()??;
         self.kitchen.metrics.rendered(self.since.elapsed());
         Some(kept)
@@ -177,9 +176,9 @@ impl Chart for Order {
         let read = self.kitchen.read(&self.files, Lane::Slow).await;
         read.map(drop).map_err(|error| {
             let unread = Unread::of(&error);
-            let digest = self.chart_digest.clone();
+            let chart = self.chart_digest.clone();
             let source = error.into();
-            failed(&RenderError::ReadChart { digest, source }, Some(unread))
+            failed(&RenderError::ReadChart { chart, source }, Some(unread))
         })
     }
 
@@ -190,7 +189,7 @@ impl Chart for Order {
             let unread = RefCell::new(None);
             let read = || {
                 let read = storages.block_on(order.kitchen.read(&order.files, lane));
-                read.map_err(|error| {
+                read.map(ChartBytes::Archive).map_err(|error| {
                     unread.replace(Some(Unread::of(&error)));
                     error.into()
                 })

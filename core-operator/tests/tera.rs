@@ -23,14 +23,16 @@ fn render(template: &str) -> Result<usize, RenderError> {
     }
     let archive = archive.into_inner().unwrap().finish().unwrap();
     let request = RenderRequest {
-        chart_digest: "sha256:chart",
-        chart: &|| Ok(archive.clone()),
+        identity: "sha256:chart",
+        chart: &|| Ok(archive.clone().into()),
         release_name: "docker-scs-1-30",
         namespace: "cluster",
         kubernetes_version: None,
         api_versions: &[],
+        include_crds: false,
         profile: HelmProfile::default(),
         values: &Value::Null,
+        answers: None,
     };
     let renderer = Renderer::new(0).with_tera_of(Path::new(env!("CARGO_BIN_EXE_core-operator")));
     Ok(renderer.render(&request, Lane::Slow)?.objects.len())

@@ -42,10 +42,27 @@ pub struct Key {
     pub occurrence: u32,
 }
 
+/// What a call of `lookup` asks for: one object, or all of a kind where it has no name. The arguments as the template gives them: a namespace may be
+/// given for a kind that has none, and none of this need exist.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lookup {
+    /// Group and version, as in a manifest.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; empty for objects of the whole cluster, and for lists of all namespaces.
+    pub namespace: String,
+    /// The name; empty for a list.
+    pub name: String,
+}
+
 /// One call of a function that is random or reads the world.
 pub struct Question<'a> {
     /// Which call it is.
     pub key: &'a Key,
+    /// What is looked up, where the function is `lookup`. Arguments of other functions may be passwords, and are shown to nobody.
+    pub lookup: Option<&'a Lookup>,
     make: &'a dyn Fn(&mut Draw) -> Made,
 }
 
@@ -111,7 +128,7 @@ pub struct Refusing;
 
 impl Answers for Refusing {
     fn answer(&self, question: &Question<'_>) -> Result<Answer, AnswerError> {
-        if question.key.function == "lookup" {
+        if question.lookup.is_some() {
             Ok(Answer::Object(Node::empty_map()))
         } else {
             Err(AnswerError::Refused)

@@ -17,6 +17,7 @@ pub(crate) mod wildcards;
 use std::sync::Arc;
 
 pub use archive::ArchiveLimits;
+pub use dependencies::newest_in_range;
 pub use ignore::{IgnoreError, IgnoreRules};
 pub use load::LoadError;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata};

@@ -3,8 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::bounds::Apart;
 use crate::chart::dependencies::table;
 use crate::chart::instances::Instance;
+use crate::manifest::{self, Manifest, ManifestError};
 use crate::objects::{Files, chart_object};
 use crate::options::RenderOptions;
 use crate::value::{Map, Value};
@@ -17,6 +19,15 @@ pub struct CrdFile {
     pub source: String,
     /// Its bytes.
     pub data: Arc<[u8]>,
+}
+
+impl CrdFile {
+    /// The documents of the file, in its order and as it separates them. Helm prints the file as it is, and whoever applies what Helm prints
+    /// reads it so. Takes as many steps as the templates of a render may, and ends when that is cancelled.
+    pub fn manifests(&self, options: &RenderOptions) -> Result<Vec<Manifest>, ManifestError> {
+        let _apart = Apart::within(options.limits.steps, Some(Arc::clone(&options.cancelled)));
+        manifest::plain(&self.source, &self.data, options.profile)
+    }
 }
 
 /// What follows the last slash.

@@ -276,6 +276,32 @@ fn separator(text: &[u8], from: usize) -> Option<Range<usize>> {
     Some(dashes - before..dashes + 3 + behind)
 }
 
+/// The documents of a file that is no template: nothing in it is a hook, and nothing is sorted.
+pub(crate) fn plain(source: &str, text: &[u8], profile: &Profile) -> Result<Vec<Manifest>, ManifestError> {
+    let read = |document: &[u8]| {
+        let start = document.as_ptr().addr() - text.as_ptr().addr();
+        let failed = |problem| ManifestError {
+            source_file: source.to_owned(),
+            line: Some(text[..start].iter().filter(|byte| **byte == b'\n').count() + 1),
+            problem,
+            rendered: Vec::new(),
+        };
+        let decoded = decode(&complete(document)).map_err(|error| failed(yaml::convert_error(error)))?;
+        hold(decoded.node.memory() + document.len()).map_err(|bound| failed(bound.to_string()))?;
+        let kind = decoded.node.get("kind").and_then(Node::as_text).unwrap_or_default();
+        Ok(Manifest {
+            source: source.to_owned(),
+            text: document.to_vec(),
+            hook: None,
+            kind: kind.to_owned(),
+            origin: Arc::default(),
+            start: 0,
+            decoded: OnceLock::from(decoded),
+        })
+    };
+    documents(text, profile).into_iter().map(read).collect()
+}
+
 /// Reads one document; nothing for a hook of an unknown event, which Helm drops.
 fn read(source: &str, text: &[u8], warnings: &mut Vec<Said>) -> Result<Option<Manifest>, ManifestError> {
     let failed = |problem| ManifestError {

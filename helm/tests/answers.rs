@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use helm::answers::{Answer, Answers, Entry, Memo, Moment, Refusing, Seeded};
+use helm::answers::{Answer, AnswerError, Answers, Draw, Entry, Lookup, Memo, Moment, Question, Refusing, Seeded};
 use helm::yaml::Node;
 use helm::{Chart, RenderError, RenderOptions, chart::ArchiveLimits};
 
@@ -63,6 +63,38 @@ fn lookup_finds_nothing() {
         let found = format!("lookup \"v1\" \"Pod\" \"kube-system\" {name:?} | len");
         assert_eq!(value(&found, &refusing), "0");
     }
+}
+
+/// Finds what it is asked for, and keeps what that was.
+#[derive(Debug, Default)]
+struct Finder(Mutex<Vec<Option<Lookup>>>);
+
+impl Answers for Finder {
+    fn answer(&self, question: &Question<'_>) -> Result<Answer, AnswerError> {
+        self.0.lock().unwrap().push(question.lookup.cloned());
+        match question.lookup {
+            Some(Lookup { name, .. }) => Ok(Answer::Object(Node::from([("name", Node::Text(name.clone()))]))),
+            None => question.make(&mut Draw::new([1; 32], NOW)),
+        }
+    }
+}
+
+#[test]
+fn a_question_says_what_is_looked_up_and_nothing_of_other_arguments() {
+    let finder = Arc::new(Finder::default());
+    let answers: Arc<dyn Answers> = Arc::<Finder>::clone(&finder);
+    let text = render(
+        "v: {{ (lookup \"v1\" \"Secret\" \"kube-system\" \"ca\").name }}{{ $_ := htpasswd \"user\" \"password\" }}",
+        &answers,
+    );
+    assert!(text.unwrap().ends_with("v: ca\n"));
+    let lookup = Lookup {
+        api_version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        namespace: "kube-system".to_owned(),
+        name: "ca".to_owned(),
+    };
+    assert_eq!(*finder.0.lock().unwrap(), [Some(lookup), None]);
 }
 
 #[test]

@@ -169,15 +169,81 @@ fn short<E: serde::de::Error>(text: String) -> Result<String, E> {
     Ok(text)
 }
 
-/// Reads the whole archive, to the checksum at its end.
+/// Reads the whole archive, to the checksum at its end, and says what is in it.
 pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
+    let mut contents = Contents::default();
+    walk(compressed, |entry, content| {
+        if let Some(top) = entry.directory() {
+            contents.directories.entry(top.to_owned()).or_default();
+        }
+        if entry.is_chart() {
+            let chart = read_chart(content, &entry.printed)?;
+            contents.directories.insert(entry.parts[0].clone(), Some(chart));
+        }
+        Ok(())
+    })?;
+    Ok(contents)
+}
+
+/// Files by their paths in a folder, in the order of the archive.
+pub type FolderFiles = Vec<(String, Vec<u8>)>;
+
+/// Takes files out of the folders on the top level of an archive: those that `wanted` says yes to, given the folder and the path in it. Reads the
+/// whole archive, under the bounds of [`inspect`], and keeps nothing else. A folder that nothing is wanted of is not there.
+pub(crate) fn split(
+    compressed: impl Read,
+    mut wanted: impl FnMut(&str, &str) -> bool,
+) -> Result<BTreeMap<String, FolderFiles>, ArchiveError> {
+    let mut folders: BTreeMap<String, FolderFiles> = BTreeMap::new();
+    walk(compressed, |entry, content| {
+        let Some((folder, path)) = entry.parts.split_first().filter(|_| !entry.is_directory) else {
+            return Ok(());
+        };
+        let path = path.join("/");
+        if path.is_empty() || !wanted(folder, &path) {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).map_err(unpack)?;
+        folders.entry(folder.clone()).or_default().push((path, bytes));
+        Ok(())
+    })?;
+    Ok(folders)
+}
+
+/// One entry of an archive that is within the bounds.
+struct Entry {
+    /// Of its name.
+    parts: Vec<String>,
+    /// As much of its name as is told.
+    printed: String,
+    is_directory: bool,
+}
+
+impl Entry {
+    /// The directory of the top level that it is or lies in.
+    fn directory(&self) -> Option<&str> {
+        let top = self.parts.first().filter(|_| self.is_directory || self.parts.len() > 1);
+        top.map(String::as_str)
+    }
+
+    /// Whether it is what makes a directory of the top level a chart.
+    fn is_chart(&self) -> bool {
+        self.parts.len() == 2 && self.parts[1] == "Chart.yaml" && !self.is_directory
+    }
+}
+
+/// Reads the whole archive, to the checksum at its end, and shows every entry with what it holds.
+fn walk(
+    compressed: impl Read,
+    mut look: impl FnMut(&Entry, &mut dyn Read) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
     let allowed = Cell::new(MAX_HEADERS_BYTES);
     let mut archive = tar::Archive::new(BoundedReader {
         inner: MultiGzDecoder::new(compressed),
         left: MAX_UNPACKED_BYTES,
         allowed: &allowed,
     });
-    let mut contents = Contents::default();
     // By digest: ten thousand names are a lot of memory.
     let mut files = BTreeSet::new();
     for (index, entry) in archive.entries().map_err(unpack)?.enumerate() {
@@ -195,8 +261,12 @@ pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
         if !matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::Directory) {
             return Err(ArchiveError::NotAFile { entry: printed });
         }
-        let is_chart = parts.len() == 2 && parts[1] == "Chart.yaml";
-        let limit = if is_chart {
+        let found = Entry {
+            parts,
+            printed,
+            is_directory: kind == EntryType::Directory,
+        };
+        let limit = if found.is_chart() {
             description::MAX_BYTES
         } else {
             MAX_ENTRY_BYTES
@@ -204,27 +274,18 @@ pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
         if entry.size() > limit {
             return Err(ArchiveError::EntryTooLarge {
                 size: entry.size(),
-                entry: printed,
+                entry: found.printed,
                 limit,
             });
         }
-        let top = parts
-            .first()
-            .filter(|_| kind == EntryType::Directory || parts.len() > 1);
-        if let Some(top) = top {
-            contents.directories.entry(top.clone()).or_default();
+        if !found.is_directory && !files.insert(Digest::of(found.parts.join("/").as_bytes())) {
+            return Err(ArchiveError::DuplicateEntry { entry: found.printed });
         }
-        if kind != EntryType::Directory && !files.insert(Digest::of(parts.join("/").as_bytes())) {
-            return Err(ArchiveError::DuplicateEntry { entry: printed });
-        }
-        if is_chart {
-            let chart = read_chart(&mut entry, printed)?;
-            contents.directories.insert(parts[0].clone(), Some(chart));
-        }
+        look(&found, &mut entry)?;
     }
     allowed.set(MAX_UNPACKED_BYTES);
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unpack)?;
-    Ok(contents)
+    Ok(())
 }
 
 /// The parts of the name of an entry, and as much of it as is told.
@@ -246,13 +307,17 @@ fn named(name: &[u8]) -> Result<(Vec<String>, String), ArchiveError> {
     }
 }
 
-fn read_chart(entry: &mut impl Read, name: String) -> Result<ChartIdentity, ArchiveError> {
+fn read_chart(entry: &mut dyn Read, name: &str) -> Result<ChartIdentity, ArchiveError> {
     let mut text = Vec::new();
     entry.read_to_end(&mut text).map_err(unpack)?;
     if let Some(line) = bracket_too_many(&text) {
-        return Err(ArchiveError::TooManyBrackets { entry: name, line });
+        let entry = name.to_owned();
+        return Err(ArchiveError::TooManyBrackets { entry, line });
     }
-    serde_yaml::from_slice(&text).map_err(|source| ArchiveError::ReadChart { entry: name, source })
+    serde_yaml::from_slice(&text).map_err(|source| ArchiveError::ReadChart {
+        entry: name.to_owned(),
+        source,
+    })
 }
 
 /// The parts of a name, or nothing if it does not stay inside. Backslashes separate too, because Helm on Windows writes and reads them so.

@@ -26,7 +26,7 @@ pub mod store;
 mod trust;
 
 pub use self::{
-    archive::ArchiveError,
+    archive::{ArchiveError, FolderFiles},
     digest::{Digest, InvalidDigest},
     files::{AddonConfiguration, Charts, FileRef, Purpose, Release, ReleaseError},
     trust::{

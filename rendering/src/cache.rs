@@ -4,43 +4,102 @@
 //! to send it: reading it costs less than that.
 
 use std::collections::HashMap;
+use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::answers::{Asked, Lookup, Questions};
 use crate::{RenderRequest, Rendered, RenderedObject, digest};
 use crds::policy::HelmProfile;
 
 /// Everything that a rendering depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    chart_digest: String,
+    chart: String,
     values_digest: String,
     release_name: String,
     namespace: String,
     kubernetes_version: Option<String>,
     api_versions: Vec<String>,
+    include_crds: bool,
     profile: HelmProfile,
+    answers: Answered,
+}
+
+/// Who answered the templates.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Answered {
+    /// Nobody is there who could: what is random is an error, and nothing is found in any cluster.
+    Nobody,
+    /// Nobody had to.
+    Unasked,
+    /// Answers with this digest.
+    By(String),
+}
+
+/// The keys that the rendering of a request may be found by.
+pub(crate) struct Keys {
+    /// Without answers, where templates ask nothing; or where there are none.
+    base: Key,
+    /// With those of the request.
+    answered: Option<Key>,
+}
+
+impl Keys {
+    pub(crate) fn of(request: &RenderRequest<'_>) -> Self {
+        let base = Key::of(request);
+        let answered = request.answers.map(|answers| base.answered(answers.digest()));
+        Self { base, answered }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Key> {
+        iter::once(&self.base).chain(&self.answered)
+    }
+
+    /// The key of what was rendered: that of all clusters if it asked nothing, else that of the answers as they are once what is new is kept.
+    pub(crate) fn of_rendered(self, request: &RenderRequest<'_>, questions: &Questions) -> Key {
+        match (request.answers, self.answered) {
+            _ if questions.is_none() => self.base,
+            (Some(answers), _) if !questions.new.is_empty() => self.base.answered(answers.digest_after(questions)),
+            (_, Some(answered)) => answered,
+            (_, None) => self.base,
+        }
+    }
 }
 
 impl Key {
-    pub(crate) fn of(request: &RenderRequest<'_>) -> Self {
+    fn answered(&self, digest: String) -> Self {
+        Self {
+            answers: Answered::By(digest),
+            ..self.clone()
+        }
+    }
+
+    fn of(request: &RenderRequest<'_>) -> Self {
         let RenderRequest {
-            chart_digest,
+            identity,
             chart: _,
             release_name,
             namespace,
             kubernetes_version,
             api_versions,
+            include_crds,
             profile,
             values,
+            answers,
         } = *request;
         Self {
-            chart_digest: chart_digest.to_owned(),
+            chart: identity.to_owned(),
             values_digest: digest::of_json(values),
             release_name: release_name.to_owned(),
             namespace: namespace.to_owned(),
             kubernetes_version: kubernetes_version.map(str::to_owned),
             api_versions: api_versions.to_vec(),
+            include_crds,
             profile,
+            answers: match answers {
+                None => Answered::Nobody,
+                Some(_) => Answered::Unasked,
+            },
         }
     }
 }
@@ -49,16 +108,26 @@ impl Key {
     /// About how many bytes it takes in memory.
     fn bytes(&self) -> usize {
         let Self {
-            chart_digest,
+            chart,
             values_digest,
             release_name,
             namespace,
             kubernetes_version,
             api_versions,
+            include_crds: _,
             profile: _,
+            answers,
         } = self;
-        let texts = [chart_digest, values_digest, release_name, namespace];
-        let texts = texts.into_iter().chain(kubernetes_version).chain(api_versions);
+        let answers = match answers {
+            Answered::Nobody | Answered::Unasked => None,
+            Answered::By(digest) => Some(digest),
+        };
+        let texts = [chart, values_digest, release_name, namespace];
+        let texts = texts
+            .into_iter()
+            .chain(kubernetes_version)
+            .chain(api_versions)
+            .chain(answers);
         texts.map(|text| OVERHEAD + text.len()).sum()
     }
 }
@@ -89,6 +158,8 @@ struct Kept {
     objects: Vec<KeptObject>,
     warnings: Vec<Box<str>>,
     digest: Box<str>,
+    asked: Box<[Asked]>,
+    lookups: Box<[Lookup]>,
 }
 
 struct KeptObject {
@@ -103,6 +174,7 @@ impl Kept {
             objects,
             warnings,
             digest,
+            questions,
         } = rendered;
         let keep = |object: &RenderedObject| KeptObject {
             json: object.value.to_string().into(),
@@ -113,6 +185,8 @@ impl Kept {
             objects: objects.iter().map(keep).collect(),
             warnings: warnings.iter().map(|warning| warning.as_str().into()).collect(),
             digest: digest.as_str().into(),
+            asked: questions.memo.as_slice().into(),
+            lookups: questions.lookups.as_slice().into(),
         }
     }
 
@@ -129,6 +203,11 @@ impl Kept {
             objects: self.objects.iter().map(read).collect::<Option<_>>()?,
             warnings: self.warnings.iter().map(ToString::to_string).collect(),
             digest: self.digest.to_string(),
+            questions: Questions {
+                memo: self.asked.to_vec(),
+                new: Vec::new(),
+                lookups: self.lookups.to_vec(),
+            },
         })
     }
 
@@ -137,7 +216,12 @@ impl Kept {
         let of_object = |object: &KeptObject| object.json.len() + object.digest.len() + object.source.len();
         let objects: usize = self.objects.iter().map(|object| OVERHEAD + of_object(object)).sum();
         let warnings: usize = self.warnings.iter().map(|warning| OVERHEAD + warning.len()).sum();
-        objects + warnings + OVERHEAD + self.digest.len()
+        let of_asked = |asked: &Asked| asked.template.len() + asked.function.len() + asked.arguments.len();
+        let asked: usize = self.asked.iter().map(|asked| 3 * OVERHEAD + of_asked(asked)).sum();
+        let of_lookup =
+            |lookup: &Lookup| lookup.api_version.len() + lookup.kind.len() + lookup.namespace.len() + lookup.name.len();
+        let lookups: usize = self.lookups.iter().map(|lookup| 4 * OVERHEAD + of_lookup(lookup)).sum();
+        objects + warnings + asked + lookups + OVERHEAD + self.digest.len()
     }
 }
 
@@ -214,17 +298,20 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::ChartBytes;
 
     fn key(chart: &str) -> Key {
         Key::of(&RenderRequest {
-            chart_digest: chart,
-            chart: &|| Ok(Vec::new()),
+            identity: chart,
+            chart: &|| Ok(ChartBytes::Archive(Vec::new())),
             release_name: "",
             namespace: "",
             kubernetes_version: None,
             api_versions: &[],
+            include_crds: false,
             profile: HelmProfile::V3_19,
             values: &Value::Null,
+            answers: None,
         })
     }
 
@@ -243,6 +330,7 @@ mod tests {
             objects: Vec::new(),
             warnings: Vec::new(),
             digest: "sha256:nothing".to_owned(),
+            questions: Questions::default(),
         }
     }
 
@@ -258,6 +346,7 @@ mod tests {
             }],
             warnings: vec!["a warning".to_owned()],
             digest: "sha256:all".to_owned(),
+            questions: Questions::default(),
         };
         cache.insert(key("a"), &kept);
         let found = cache.get(&key("a")).expect("it was kept");

@@ -4,28 +4,30 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use helm::ManifestError;
 use helm::chart::LoadError;
 
 use crate::ObjectError;
+use crate::answers::Lookup;
 
 /// Why there is no rendering. The sources have the engine's own words.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenderError {
-    /// The caller could not read the archive.
-    #[error("failed to read the chart {digest}")]
+    /// The caller could not read the chart.
+    #[error("failed to read the chart {chart}")]
     ReadChart {
-        /// The digest of the archive.
-        digest: String,
+        /// [What the chart is](crate::RenderRequest::identity).
+        chart: String,
         /// The caller's error.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The archive is no chart, or breaks a limit.
-    #[error("unable to load the chart {digest}")]
+    /// What was read is no chart, or breaks a limit.
+    #[error("unable to load the chart {chart}")]
     LoadChart {
-        /// The digest of the archive.
-        digest: String,
+        /// [What the chart is](crate::RenderRequest::identity).
+        chart: String,
         /// What is wrong with it.
         #[source]
         source: LoadError,
@@ -40,6 +42,25 @@ pub enum RenderError {
         #[source]
         source: helm::RenderError,
     },
+    /// The chart is not whole. Who makes releases can see to that, and nobody else.
+    #[error(
+        "the chart needs {}, which its folder charts/ does not have: make the release again with `kubectl stacks release create --charts DIR`, \
+         which takes what is missing from DIR", .dependencies.join(", ")
+    )]
+    MissingDependencies {
+        /// The names of the charts that are not there.
+        dependencies: Vec<String>,
+    },
+    /// The templates look up objects of the cluster that are not among those that were [found](crate::answers::Answers::found). Nothing is
+    /// wrong: render again with them.
+    #[error("the chart looks up objects of the cluster that nobody has looked for yet: {}", named(.lookups))]
+    Needs {
+        /// All that was asked in this render, before it made keys. With their answers it may ask for others.
+        lookups: Vec<Lookup>,
+    },
+    /// A file of `crds/` is no YAML.
+    #[error("unable to read what the chart has in crds/")]
+    ReadCrds(#[source] ManifestError),
     /// Templates, values or manifests are wrong.
     #[error("unable to render the chart as release {release:?}")]
     RenderChart {
@@ -77,11 +98,11 @@ pub enum RenderError {
         #[source]
         source: helm::RenderError,
     },
-    /// The archive took too long to load.
-    #[error("the chart {digest} was not loaded within {limit:?}")]
+    /// The chart took too long to load.
+    #[error("the chart {chart} was not loaded within {limit:?}")]
     LoadDeadline {
-        /// The digest of the archive.
-        digest: String,
+        /// [What the chart is](crate::RenderRequest::identity).
+        chart: String,
         /// How long it had.
         limit: Duration,
     },
@@ -107,14 +128,18 @@ impl RenderError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::ReadChart { .. }
+            | Self::Needs { .. }
             | Self::TooSlow { .. }
             | Self::Tera { .. }
             | Self::Deadline { .. }
             | Self::LoadDeadline { .. }
             | Self::Watch(_) => ErrorClass::Transient,
-            Self::LoadChart { .. } | Self::MissingFunction { .. } | Self::RenderChart { .. } | Self::UseManifest(_) => {
-                ErrorClass::Terminal
-            }
+            Self::LoadChart { .. }
+            | Self::MissingFunction { .. }
+            | Self::MissingDependencies { .. }
+            | Self::ReadCrds(_)
+            | Self::RenderChart { .. }
+            | Self::UseManifest(_) => ErrorClass::Terminal,
         }
     }
 
@@ -126,7 +151,10 @@ impl RenderError {
             | Self::Tera { source, .. }
             | Self::Deadline { source, .. } => source.place(),
             Self::UseManifest(source) => Some((source.template(), None)),
+            Self::ReadCrds(source) => Some((&source.source_file, source.line)),
             Self::ReadChart { .. }
+            | Self::MissingDependencies { .. }
+            | Self::Needs { .. }
             | Self::LoadChart { .. }
             | Self::LoadDeadline { .. }
             | Self::TooSlow { .. }
@@ -134,3 +162,23 @@ impl RenderError {
         }
     }
 }
+
+/// Objects for people, a few of them.
+fn named(lookups: &[Lookup]) -> String {
+    let name = |lookup: &Lookup| {
+        let Lookup {
+            api_version,
+            kind,
+            namespace,
+            name,
+        } = lookup;
+        let name = if name.is_empty() { "*" } else { name };
+        format!("{api_version} {kind} {namespace}/{name}")
+    };
+    let mut names: Vec<String> = lookups.iter().take(SHOWN).map(name).collect();
+    names.extend((lookups.len() > SHOWN).then(|| format!("{} more", lookups.len() - SHOWN)));
+    names.join(", ")
+}
+
+/// So many objects are named.
+const SHOWN: usize = 5;

@@ -4,7 +4,9 @@
 //! cluster nor a disk: the bytes of a chart come from the caller, and only when they are needed. Templates of an engine that cannot be
 //! bounded run in a process of their own ([`serve_tera`]).
 
+pub mod answers;
 mod cache;
+mod chart;
 mod deadline;
 mod digest;
 mod error;
@@ -19,13 +21,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use helm::chart::ArchiveLimits;
 use helm::{Chart, Profile, RenderOptions, RenderProblem};
 use isolation::Program;
 use serde_json::Value;
 
-use cache::{Cache, Key};
+use answers::{Answers, Interview, Questions};
+use cache::{Cache, Keys};
+use chart::{LoadedChart, loaded};
 use tera::{TeraError, TeraLanguage};
+
+pub use chart::{ChartBytes, newest_in_range};
 
 pub use crds::policy::HelmProfile;
 pub use error::{ErrorClass, RenderError};
@@ -48,12 +53,12 @@ pub struct Renderer {
     turn: Mutex<Option<LoadedChart>>,
     deadline: Duration,
     tera: Program,
-    /// The digests of charts that took too long for the quick lane.
+    /// The identities of charts that took too long for the quick lane.
     slow: Mutex<BTreeSet<String>>,
     counters: Counters,
 }
 
-/// What became of requests since a renderer was made. One that is too slow for its lane is in none of these.
+/// What became of requests since a renderer was made. One that is too slow for its lane, or needs objects of the cluster, is in none of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Renderings {
     /// Found among what was rendered before.
@@ -86,18 +91,17 @@ pub enum Lane {
 /// How many slow charts are remembered. Forgotten ones cost others half a second.
 const MAX_SLOW: usize = 1_000;
 
-struct LoadedChart {
-    digest: String,
-    chart: Chart,
-}
+/// Reads a chart for a [request](RenderRequest::chart).
+pub type ReadChart<'a> = dyn Fn() -> Result<ChartBytes, Box<dyn Error + Send + Sync>> + 'a;
 
-/// What to render. Equal requests have equal answers; only `chart` is not looked at to tell them apart.
+/// What to render. Equal requests have equal answers, but for what is drawn anew; only `chart` is not looked at to tell them apart.
 #[derive(Clone, Copy)]
 pub struct RenderRequest<'a> {
-    /// The digest of the chart's archive, which the caller has verified.
-    pub chart_digest: &'a str,
-    /// Reads the archive (`.tgz`); called when neither the rendering is in the cache nor the chart the one that was rendered last.
-    pub chart: &'a dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>,
+    /// What tells the chart from all others: the digest of its archive, which the caller has verified, and behind a `/` the folder of the chart
+    /// where the archive has several.
+    pub identity: &'a str,
+    /// Reads the chart; called when neither the rendering is in the cache nor the chart the one that was rendered last.
+    pub chart: &'a ReadChart<'a>,
     /// `.Release.Name`
     pub release_name: &'a str,
     /// `.Release.Namespace`
@@ -106,21 +110,29 @@ pub struct RenderRequest<'a> {
     pub kubernetes_version: Option<&'a str>,
     /// API versions (`group/version` or `group/version/Kind`) besides those that the Helm version knows.
     pub api_versions: &'a [String],
+    /// Whether the objects of `crds/` are among the others, before them.
+    pub include_crds: bool,
     /// Whose behaviour to follow.
     pub profile: HelmProfile,
     /// The values over the chart's defaults: an object, or null for none.
     pub values: &'a Value,
+    /// What answers functions that are random, tell the time or look into the cluster. Without it those are errors, but for `lookup`, which finds
+    /// nothing, as in `helm template`.
+    pub answers: Option<&'a Answers>,
 }
 
 /// What a chart asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
-    /// In Helm's order of installation; hooks, which are objects like all others here, at the end.
+    /// What is in `crds/`, if that was asked for; then all others in Helm's order of installation; hooks, which are objects like all others here,
+    /// at the end.
     pub objects: Vec<RenderedObject>,
     /// What is strange but no error, one sentence each.
     pub warnings: Vec<String>,
     /// `sha256:<hex>` over the digests of the objects in their order.
     pub digest: String,
+    /// What templates asked. Nothing without [answers](RenderRequest::answers).
+    pub questions: Questions,
 }
 
 /// One object as the chart wants it.
@@ -141,6 +153,20 @@ fn engine_profile(profile: HelmProfile) -> &'static Profile {
         HelmProfile::V4_1 => Profile::V4_1,
         HelmProfile::V4_2 => Profile::V4_2,
         HelmProfile::V4_3 => Profile::V4_3,
+    }
+}
+
+/// One request on its way.
+struct Work<'a> {
+    request: &'a RenderRequest<'a>,
+    /// Answers it, where there are answers.
+    interview: Option<Arc<Interview>>,
+    lane: Lane,
+}
+
+impl Work<'_> {
+    fn makes_keys(&self) -> bool {
+        self.interview.as_ref().is_some_and(|interview| interview.makes_keys())
     }
 }
 
@@ -173,8 +199,8 @@ impl Renderer {
     }
 
     /// Which lane a chart belongs into, as far as is known. Never waits.
-    pub fn lane(&self, chart_digest: &str) -> Lane {
-        if lock(&self.slow).contains(chart_digest) {
+    pub fn lane(&self, identity: &str) -> Lane {
+        if lock(&self.slow).contains(identity) {
             Lane::Slow
         } else {
             Lane::Quick
@@ -183,19 +209,27 @@ impl Renderer {
 
     /// What was rendered before, if it is kept. Never waits for templates.
     pub fn kept(&self, request: &RenderRequest<'_>) -> Option<Rendered> {
-        self.cached(&Key::of(request))
+        self.cached(&Keys::of(request))
     }
 
     /// Renders a chart, or finds what it rendered before. Blocks while templates run, also those of others in the quick lane, and none
     /// longer than the deadline. What did not end in time is not kept.
+    ///
+    /// A chart that looks up what is not among the answers [needs](RenderError::Needs) it. One that makes keys is too slow for the quick lane at
+    /// once, and is not remembered for that: with a memo that has them, it is as quick as others.
     pub fn render(&self, request: &RenderRequest<'_>, lane: Lane) -> Result<Rendered, RenderError> {
-        let key = Key::of(request);
-        if let Some(rendered) = self.cached(&key) {
+        let keys = Keys::of(request);
+        if let Some(rendered) = self.cached(&keys) {
             return Ok(rendered);
         }
+        let work = Work {
+            request,
+            interview: request.answers.map(|answers| Arc::new(Interview::new(answers, lane))),
+            lane,
+        };
         match lane {
-            Lane::Quick => self.render_in_turn(request, key),
-            Lane::Slow => self.timed(request, || self.render_anew(request, key, &mut None, lane)),
+            Lane::Quick => self.render_in_turn(&work, keys),
+            Lane::Slow => self.timed(&work, || self.render_anew(&work, keys, &mut None)),
         }
     }
 
@@ -214,28 +248,28 @@ impl Renderer {
         }
     }
 
-    fn cached(&self, key: &Key) -> Option<Rendered> {
-        let rendered = self.cache.get(key)?;
+    fn cached(&self, keys: &Keys) -> Option<Rendered> {
+        let rendered = keys.iter().find_map(|key| self.cache.get(key))?;
         self.counters.cached.fetch_add(1, Ordering::Relaxed);
         Some(rendered)
     }
 
-    fn render_in_turn(&self, request: &RenderRequest<'_>, key: Key) -> Result<Rendered, RenderError> {
+    fn render_in_turn(&self, work: &Work<'_>, keys: Keys) -> Result<Rendered, RenderError> {
         let mut turn = lock(&self.turn);
         // Somebody may have rendered the same while this waited.
-        if let Some(rendered) = self.cached(&key) {
+        if let Some(rendered) = self.cached(&keys) {
             return Ok(rendered);
         }
-        if lock(&self.slow).contains(request.chart_digest) {
-            return Err(too_slow(request, self.time(Lane::Quick)));
+        if lock(&self.slow).contains(work.request.identity) {
+            return Err(too_slow(work.request, self.time(Lane::Quick)));
         }
-        self.timed(request, || self.render_anew(request, key, &mut turn, Lane::Quick))
+        self.timed(work, || self.render_anew(work, keys, &mut turn))
     }
 
     /// Renders a chart, and remembers whether that took longer than it may in turn with others: it may have been the machine that was slow.
     fn timed(
         &self,
-        request: &RenderRequest<'_>,
+        work: &Work<'_>,
         render: impl FnOnce() -> Result<Rendered, RenderError>,
     ) -> Result<Rendered, RenderError> {
         let over = AtomicBool::default();
@@ -243,29 +277,29 @@ impl Renderer {
         if matches!(rendered, Err(RenderError::ReadChart { .. })) {
             return rendered;
         }
+        let identity = work.request.identity;
         let mut slow = lock(&self.slow);
-        if over.into_inner() || matches!(rendered, Err(RenderError::TooSlow { .. })) {
+        if !over.into_inner() && !matches!(rendered, Err(RenderError::TooSlow { .. })) {
+            slow.remove(identity);
+        } else if !work.makes_keys() {
             if slow.len() >= MAX_SLOW {
                 slow.clear();
             }
-            slow.insert(request.chart_digest.to_owned());
-        } else {
-            slow.remove(request.chart_digest);
+            slow.insert(identity.to_owned());
         }
         rendered
     }
 
     fn render_anew(
         &self,
-        request: &RenderRequest<'_>,
-        key: Key,
+        work: &Work<'_>,
+        keys: Keys,
         last: &mut Option<LoadedChart>,
-        lane: Lane,
     ) -> Result<Rendered, RenderError> {
-        let rendered = self.render_and_keep(request, key, last, lane);
+        let rendered = self.render_and_keep(work, keys, last);
         match &rendered {
             Ok(_) => self.counters.rendered.fetch_add(1, Ordering::Relaxed),
-            Err(RenderError::TooSlow { .. }) => 0,
+            Err(RenderError::TooSlow { .. } | RenderError::Needs { .. }) => 0,
             Err(_) => self.counters.failed.fetch_add(1, Ordering::Relaxed),
         };
         rendered
@@ -274,24 +308,39 @@ impl Renderer {
     /// Renders the chart, which takes the place of the one that was rendered last, and keeps what comes of it.
     fn render_and_keep(
         &self,
-        request: &RenderRequest<'_>,
-        key: Key,
+        work: &Work<'_>,
+        keys: Keys,
         last: &mut Option<LoadedChart>,
-        lane: Lane,
     ) -> Result<Rendered, RenderError> {
+        let Work {
+            request,
+            interview,
+            lane,
+        } = work;
         let over = Arc::<AtomicBool>::default();
-        let work = || self.run(&loaded(request, last, &over)?, request, &over);
-        let rendering = deadline::within(self.time(lane), &over, work)
-            .map_err(RenderError::Watch)?
-            .map_err(|error| {
-                if over.load(Ordering::Relaxed) {
-                    self.late(error, request, lane)
-                } else {
-                    error
-                }
-            })?;
-        let rendered = objects::collect(rendering, request.namespace).map_err(RenderError::UseManifest)?;
-        self.cache.insert(key, &rendered);
+        let run = || self.run(&loaded(request, last, &over)?, work, &over);
+        let rendered = deadline::within(self.time(*lane), &over, run).map_err(RenderError::Watch)?;
+        if rendered.is_err() && over.load(Ordering::Relaxed) {
+            return rendered.map_err(|error| self.late(error, request, *lane));
+        }
+        let Some(interview) = interview else {
+            let rendered = rendered?;
+            self.cache
+                .insert(keys.of_rendered(request, &rendered.questions), &rendered);
+            return Ok(rendered);
+        };
+        // Whatever came of it, it came of objects that were taken not to be there.
+        let lookups = interview.unanswered();
+        if !lookups.is_empty() {
+            return Err(RenderError::Needs { lookups });
+        }
+        if interview.is_postponed() {
+            return Err(too_slow(request, self.time(*lane)));
+        }
+        let questions = interview.questions();
+        let rendered = Rendered { questions, ..rendered? };
+        self.cache
+            .insert(keys.of_rendered(request, &rendered.questions), &rendered);
         Ok(rendered)
     }
 
@@ -303,18 +352,15 @@ impl Renderer {
         }
     }
 
-    /// Runs the templates.
-    fn run(
-        &self,
-        chart: &Chart,
-        request: &RenderRequest<'_>,
-        over: &Arc<AtomicBool>,
-    ) -> Result<helm::Rendering, RenderError> {
+    /// Runs the templates, and takes the objects out of what they write.
+    fn run(&self, chart: &Chart, work: &Work<'_>, over: &Arc<AtomicBool>) -> Result<Rendered, RenderError> {
+        let request = work.request;
         let language = TeraLanguage {
             program: self.tera.clone(),
             over: Arc::clone(over),
         };
-        let options = RenderOptions {
+        let mut options = RenderOptions {
+            include_crds: request.include_crds,
             kube_version: request.kubernetes_version.map(str::to_owned),
             api_versions: request.api_versions.to_vec(),
             profile: engine_profile(request.profile),
@@ -322,9 +368,17 @@ impl Renderer {
             cancelled: Arc::clone(over),
             ..RenderOptions::new(request.release_name, request.namespace)
         };
+        if let Some(interview) = &work.interview {
+            options.answers = Arc::<Interview>::clone(interview);
+        }
         let values = objects::to_node(request.values);
         let rendering = chart.render(&values, &options);
-        rendering.map_err(|source| self.classified(source, request))
+        let rendering = rendering.map_err(|source| self.classified(source, request))?;
+        let crds = rendering.crds.iter().map(|file| file.manifests(&options));
+        let crds = crds.collect::<Result<Vec<_>, _>>().map_err(RenderError::ReadCrds)?;
+        let manifests = rendering.manifests.into_iter().chain(rendering.hooks);
+        let manifests = crds.into_iter().flatten().chain(manifests);
+        objects::collect(manifests, &rendering.warnings, request.namespace).map_err(RenderError::UseManifest)
     }
 
     fn classified(&self, source: helm::RenderError, request: &RenderRequest<'_>) -> RenderError {
@@ -335,6 +389,10 @@ impl Renderer {
         }
         if let Some(function) = source.lacks() {
             return RenderError::MissingFunction { function, source };
+        }
+        if let RenderProblem::MissingDependencies(dependencies) = source.problem() {
+            let dependencies = dependencies.clone();
+            return RenderError::MissingDependencies { dependencies };
         }
         let of_tera = match source.problem() {
             RenderProblem::OtherLanguage(problem) => problem.source.downcast_ref::<TeraError>(),
@@ -357,7 +415,7 @@ impl Renderer {
             // It was not the chart that was slow.
             (_, error @ RenderError::ReadChart { .. }) => error,
             (Lane::Quick, _) => too_slow(request, limit),
-            (Lane::Slow, RenderError::LoadChart { digest, .. }) => RenderError::LoadDeadline { digest, limit },
+            (Lane::Slow, RenderError::LoadChart { chart, .. }) => RenderError::LoadDeadline { chart, limit },
             (Lane::Slow, RenderError::Tera { release, source }) => RenderError::Deadline { release, limit, source },
             (Lane::Slow, error) => error,
         }
@@ -374,35 +432,4 @@ fn too_slow(request: &RenderRequest<'_>, limit: Duration) -> RenderError {
 /// A panic while templates run leaves nothing behind, so the poison means nothing.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The chart of a request, which takes the place of the one that was rendered last.
-fn loaded(
-    request: &RenderRequest<'_>,
-    last: &mut Option<LoadedChart>,
-    over: &Arc<AtomicBool>,
-) -> Result<Chart, RenderError> {
-    let digest = || request.chart_digest.to_owned();
-    if let Some(last) = last.as_ref().filter(|last| last.digest == request.chart_digest) {
-        return Ok(last.chart.clone());
-    }
-    // What it takes is free before the other one is loaded.
-    *last = None;
-    let archive = (request.chart)().map_err(|source| RenderError::ReadChart {
-        digest: digest(),
-        source,
-    })?;
-    let limits = ArchiveLimits {
-        cancelled: Arc::clone(over),
-        ..ArchiveLimits::default()
-    };
-    let chart = Chart::from_archive(&archive, &limits).map_err(|source| RenderError::LoadChart {
-        digest: digest(),
-        source,
-    })?;
-    *last = Some(LoadedChart {
-        digest: digest(),
-        chart: chart.clone(),
-    });
-    Ok(chart)
 }

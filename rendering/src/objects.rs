@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use crds::object_name::{LONGEST, is_addressable};
 use helm::yaml::Node;
-use helm::{Manifest, Rendering};
+use helm::{Manifest, Warning};
 use serde_json::{Map, Number, Value};
 
+use crate::answers::Questions;
 use crate::{Rendered, RenderedObject, digest};
 
 /// Most levels of lists and maps in an object. The API server takes far more, but nobody who reads JSON with the usual bound of 127 levels could
@@ -131,14 +132,18 @@ impl Identity {
 }
 
 /// Takes the objects out of a rendering. Objects without a namespace are taken to be in `namespace`.
-pub(crate) fn collect(rendering: Rendering, namespace: &str) -> Result<Rendered, ObjectError> {
+pub(crate) fn collect(
+    manifests: impl Iterator<Item = Manifest>,
+    warnings: &[Warning],
+    namespace: &str,
+) -> Result<Rendered, ObjectError> {
     let mut collection = Collection {
         namespace,
         objects: Vec::new(),
-        warnings: rendering.warnings.iter().map(ToString::to_string).collect(),
+        warnings: warnings.iter().map(ToString::to_string).collect(),
         seen: HashMap::new(),
     };
-    for manifest in rendering.manifests.into_iter().chain(rendering.hooks) {
+    for manifest in manifests {
         collection.add_manifest(manifest)?;
     }
     let digests: Vec<&str> = collection.objects.iter().map(|object| object.digest.as_str()).collect();
@@ -146,6 +151,7 @@ pub(crate) fn collect(rendering: Rendering, namespace: &str) -> Result<Rendered,
         digest: digest::of_bytes(digests.join("\n").as_bytes()),
         objects: collection.objects,
         warnings: collection.warnings,
+        questions: Questions::default(),
     })
 }
 
@@ -288,20 +294,34 @@ pub(crate) fn to_json(node: Node) -> Value {
     }
 }
 
-/// JSON as values of a chart.
+/// JSON as values of a chart, where Helm has floats only.
 pub(crate) fn to_node(value: &Value) -> Node {
+    with_numbers(value, &|number| Node::Float(number.as_f64().unwrap_or_default()))
+}
+
+/// JSON as an object that the API server gives, where integers are integers.
+pub(crate) fn to_node_of_object(value: &Value) -> Node {
+    with_numbers(value, &|number| match number.as_i64() {
+        Some(integer) => Node::Int(integer),
+        None => Node::Float(number.as_f64().unwrap_or_default()),
+    })
+}
+
+fn with_numbers(value: &Value, number: &impl Fn(&Number) -> Node) -> Node {
     match value {
         Value::Null => Node::Null,
         Value::Bool(value) => Node::Bool(*value),
-        Value::Number(number) => Node::Float(number.as_f64().unwrap_or_default()),
+        Value::Number(value) => number(value),
         Value::String(text) => Node::Text(text.clone()),
-        Value::Array(items) => Node::List(items.iter().map(to_node).collect()),
-        Value::Object(entries) => Node::Map(
-            entries
-                .iter()
-                .map(|(key, value)| (key.clone(), to_node(value)))
-                .collect(),
-        ),
+        Value::Array(items) => Node::List(items.iter().map(|item| with_numbers(item, number)).collect()),
+        Value::Object(entries) => {
+            let entries = entries.iter();
+            Node::Map(
+                entries
+                    .map(|(key, value)| (key.clone(), with_numbers(value, number)))
+                    .collect(),
+            )
+        }
     }
 }
 

@@ -85,7 +85,7 @@ fn renderings_are_counted_by_what_came_of_them() {
     }
     let unreadable = || Err("planned for this test".into());
     let other = RenderRequest {
-        chart_digest: "sha256:other",
+        identity: "sha256:other",
         ..request(&unreadable)
     };
     renderer.render(&other, Lane::Quick).unwrap_err();
@@ -416,7 +416,7 @@ fn only_an_unreadable_archive_is_worth_another_try() {
         .unwrap_err();
     assert_eq!(unreadable.class(), ErrorClass::Transient);
     let broken = renderer()
-        .render(&request(&|| Ok(b"no archive".to_vec())), Lane::Quick)
+        .render(&request(&|| Ok(b"no archive".to_vec().into())), Lane::Quick)
         .unwrap_err();
     assert_eq!(broken.class(), ErrorClass::Terminal);
 }
@@ -487,7 +487,7 @@ fn templates_that_run_too_long_are_stopped_and_the_next_chart_is_rendered() {
     assert_eq!(error.place().unwrap().0, "c/templates/slow.yaml");
     let quick = renderer.render(
         &RenderRequest {
-            chart_digest: "sha256:quick",
+            identity: "sha256:quick",
             ..request(&|| Ok(archive(&[("templates/quick.yaml", quick)])))
         },
         Lane::Quick,

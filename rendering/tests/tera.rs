@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use rendering::{ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer};
+use rendering::{ChartBytes, ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer};
 use serde_json::{Value, json};
 
 use charts::{archive, chain, request, values};
@@ -220,9 +220,8 @@ fn an_error_names_file_and_line_of_what_is_wrong() {
 
 #[test]
 fn a_file_that_is_no_text_is_named() {
-    let mut chart = archive(&[("templates/a.tera", "{# \u{e9} #}")]);
     // The text is compressed, so the archive is made of other bytes instead.
-    chart = latin(&chart);
+    let chart = latin(archive(&[("templates/a.tera", "{# \u{e9} #}")]));
     let error = renderer()
         .render(&request(&|| Ok(chart.clone())), Lane::Slow)
         .unwrap_err();
@@ -231,16 +230,21 @@ fn a_file_that_is_no_text_is_named() {
 }
 
 /// The same archive with Latin-1 in place of UTF-8.
-fn latin(archive: &[u8]) -> Vec<u8> {
+fn latin(archive: ChartBytes) -> ChartBytes {
     use std::io::{Read as _, Write as _};
+    let ChartBytes::Archive(archive) = archive else {
+        unreachable!("it is one");
+    };
     let mut tar = Vec::new();
-    flate2::read::GzDecoder::new(archive).read_to_end(&mut tar).unwrap();
+    flate2::read::GzDecoder::new(archive.as_slice())
+        .read_to_end(&mut tar)
+        .unwrap();
     let at = tar.windows(2).position(|two| two == [0xc3, 0xa9]).unwrap();
     tar[at] = 0xe9;
     tar[at + 1] = b' ';
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&tar).unwrap();
-    packed.finish().unwrap()
+    ChartBytes::Archive(packed.finish().unwrap())
 }
 
 /// Each attack with the words of its end. All but the first are over long before their deadline.
@@ -354,7 +358,7 @@ fn a_slow_chart_takes_its_time_from_others_once_and_is_then_rendered_beside_them
     }
     let good = || Ok(archive(&[("templates/a.tera", OBJECT)]));
     let good = RenderRequest {
-        chart_digest: "sha256:good",
+        identity: "sha256:good",
         ..request(&good)
     };
     thread::scope(|scope| {
@@ -366,7 +370,7 @@ fn a_slow_chart_takes_its_time_from_others_once_and_is_then_rendered_beside_them
         while !slow.is_finished() {
             let chart = || Ok(archive(&[("templates/a.yaml", OBJECT)]));
             let others = RenderRequest {
-                chart_digest: "sha256:others",
+                identity: "sha256:others",
                 ..request(&chart)
             };
             assert_eq!(renderer.render(&others, Lane::Quick).unwrap().objects.len(), 1);

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Answer, AnswerError, Answers, Draw, Key, Question, digest};
+use super::{Answer, AnswerError, Answers, Draw, Key, Lookup, Question, digest};
 use crate::value::Value;
+use crate::yaml::Node;
 
 /// Asks for one render, and counts what was asked before.
 pub(crate) struct Asker {
@@ -35,6 +36,7 @@ impl Asker {
         &mut self,
         function: &'static str,
         arguments: &[Value],
+        lookup: Option<&Lookup>,
         make: &dyn Fn(&mut Draw) -> Result<Answer, String>,
     ) -> Result<Answer, String> {
         let arguments = digest::of_values(arguments)?;
@@ -46,7 +48,12 @@ impl Asker {
             occurrence: *asked,
         };
         *asked += 1;
-        self.answers.answer(&Question { key: &key, make }).map_err(|error| {
+        let question = Question {
+            key: &key,
+            lookup,
+            make,
+        };
+        self.answers.answer(&question).map_err(|error| {
             if error == AnswerError::Refused {
                 self.refused = Some(function);
             }
@@ -65,7 +72,13 @@ pub(crate) struct Ask<'a> {
 impl Ask<'_> {
     /// The answer to this call; `make` makes it as Helm would.
     pub(crate) fn answer(&mut self, make: impl Fn(&mut Draw) -> Result<Answer, String>) -> Result<Answer, String> {
-        self.asker.answer(self.function, self.arguments, &make)
+        self.asker.answer(self.function, self.arguments, None, &make)
+    }
+
+    /// The answer to a call of `lookup`; alone, it finds nothing.
+    pub(crate) fn looked_up(&mut self, lookup: &Lookup) -> Result<Answer, String> {
+        let nothing = |_: &mut Draw| Ok(Answer::Object(Node::empty_map()));
+        self.asker.answer(self.function, self.arguments, Some(lookup), &nothing)
     }
 
     /// The answer where a text is wanted.

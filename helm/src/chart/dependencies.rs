@@ -7,6 +7,7 @@ use super::coalesce::{Nulls, Sharing, coalesce, copy_map, merge_tables};
 use super::instances::{ChartId, Declared, DeclaredId, Instances};
 use super::metadata::{Dependency, ImportValues};
 use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, note_work, spend};
+use crate::profile::Profile;
 use crate::semver::{Constraints, Library, Version};
 use crate::value::{Map, Value};
 use crate::warning::Said;
@@ -173,6 +174,19 @@ pub(crate) fn is_compatible(range: &str, version: &str, library: Library) -> boo
         (Ok(range), Ok(version)) => range.check(&version),
         _ => false,
     }
+}
+
+/// The position of the newest of these versions that is in a range, as the Helm version of a profile reads both; none where none is. Of equal
+/// ones the first.
+pub fn newest_in_range(range: &str, versions: &[&str], profile: &Profile) -> Option<usize> {
+    let library = profile.versions;
+    let range = Constraints::parse(range.as_bytes(), library).ok()?;
+    let read = |text: &str| Version::parse(text.as_bytes(), library).ok();
+    let versions = versions.iter().enumerate();
+    let fitting =
+        versions.filter_map(|(position, text)| Some((read(text).filter(|version| range.check(version))?, position)));
+    let newest = fitting.max_by(|(left, first), (right, second)| left.cmp(right).then(second.cmp(first)));
+    newest.map(|(_, position)| position)
 }
 
 /// Tags enable a chart unless some are false and none is true.

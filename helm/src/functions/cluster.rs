@@ -1,7 +1,7 @@
 //! Functions that look at the world around a render.
 
-use super::{Called, Function};
-use crate::answers::{Answer, Ask, wrong_kind};
+use super::{Called, Function, mismatch};
+use crate::answers::{Answer, Ask, Lookup, wrong_kind};
 use crate::value::Type::Str;
 use crate::value::Value;
 use crate::yaml::Node;
@@ -14,7 +14,24 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 /// Without a cluster nothing is found.
 fn lookup(mut ask: Ask<'_>) -> Called {
-    match ask.answer(|_| Ok(Answer::Object(Node::empty_map())))? {
+    let [
+        Value::Str(api_version),
+        Value::Str(kind),
+        Value::Str(namespace),
+        Value::Str(name),
+    ] = ask.arguments
+    else {
+        return Err(mismatch());
+    };
+    let [api_version, kind, namespace, name] =
+        [api_version, kind, namespace, name].map(|text| String::from_utf8_lossy(text).into_owned());
+    let lookup = Lookup {
+        api_version,
+        kind,
+        namespace,
+        name,
+    };
+    match ask.looked_up(&lookup)? {
         Answer::Object(object @ Node::Map(_)) => Ok(object.to_value()),
         other => Err(wrong_kind("an object", &other)),
     }

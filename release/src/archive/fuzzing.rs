@@ -5,11 +5,14 @@
     reason = "to panic is how they say that something does not hold"
 )]
 
-use std::io::{self, Read, Write};
+use std::{
+    collections::BTreeSet,
+    io::{self, Read, Write},
+};
 
 use flate2::{Compression, write::GzEncoder};
 
-use super::{ArchiveError, Contents, MAX_ENTRIES, inspect};
+use super::{ArchiveError, Contents, MAX_ENTRIES, inspect, split};
 use crate::{
     ReleaseError,
     fuzzing::{Outcome, refused},
@@ -19,6 +22,7 @@ use crate::{
 pub fn archive(input: &[u8]) -> Outcome {
     let outcomes = [input.to_vec(), packed(&[input])].map(|archive| {
         let whole = inspect(archive.as_slice());
+        splits_alike(&archive, &whole);
         let in_parts = inspect(Trickling(&archive, 1));
         assert_eq!(told(&whole), told(&in_parts), "short reads change what is read");
         looked_at(whole)
@@ -31,6 +35,27 @@ pub fn archive(input: &[u8]) -> Outcome {
         return Outcome::Accepted;
     }
     Outcome::Refused
+}
+
+/// What can be used is taken apart into its folders, and each file is there once.
+fn splits_alike(archive: &[u8], whole: &Result<Contents, ArchiveError>) {
+    let Ok(contents) = whole else {
+        return;
+    };
+    let Ok(folders) = split(archive, |_, _| true) else {
+        panic!("what was inspected is taken apart");
+    };
+    for (folder, files) in &folders {
+        assert!(contents.directories.contains_key(folder));
+        let names: BTreeSet<_> = files.iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), files.len());
+        assert!(names.iter().all(|name| !name.starts_with('/') && !name.contains("//")));
+    }
+    for (directory, chart) in &contents.directories {
+        let is_chart = |(name, _): &(String, Vec<u8>)| name == "Chart.yaml";
+        let found = folders.get(directory).is_some_and(|files| files.iter().any(is_chart));
+        assert_eq!(found, chart.is_some());
+    }
 }
 
 fn told(inspected: &Result<Contents, ArchiveError>) -> Result<&Contents, String> {

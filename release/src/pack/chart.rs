@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::{
     PackError,
     ignore::IgnoreRules,
+    supply,
     tree::{Tree, line_of},
 };
 use crate::archive::ChartIdentity;
@@ -16,22 +17,62 @@ const IGNORE: &str = ".helmignore";
 const OVERWRITE: &str = "overwrite.yaml";
 
 #[derive(Deserialize)]
-struct ChartFile {
+pub(super) struct ChartFile {
     #[serde(flatten)]
-    identity: ChartIdentity,
+    pub(super) identity: ChartIdentity,
     #[serde(default)]
-    dependencies: Vec<Dependency>,
+    pub(super) dependencies: Vec<Dependency>,
 }
 
+/// A chart that another one needs.
 #[derive(Deserialize)]
-struct Dependency {
-    name: String,
+pub(super) struct Dependency {
+    pub(super) name: String,
+    /// A range in Chart.yaml, and the version that was chosen in Chart.lock.
+    #[serde(default, deserialize_with = "range")]
+    pub(super) version: String,
+}
+
+/// YAML reads an unquoted `1.2` as a number; Helm takes it as text.
+fn range<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match serde_yaml::Value::deserialize(deserializer)? {
+        serde_yaml::Value::String(text) => Ok(text),
+        serde_yaml::Value::Number(number) => Ok(number.to_string()),
+        serde_yaml::Value::Null => Ok(String::new()),
+        _ => Err(serde::de::Error::custom("the version of a dependency must be a text")),
+    }
 }
 
 /// The files that belong to the chart in this directory.
 ///
 /// Refuses a chart without name or version, and one whose dependencies would have to be downloaded when it is rendered.
-pub(super) fn chart_files(mut chart: Tree) -> Result<Tree, PackError> {
+pub(super) fn chart_files(chart: Tree) -> Result<Tree, PackError> {
+    let chart = without_ignored(chart)?;
+    let ChartFile { dependencies, .. } = read(&chart)?;
+    let present = supply::present(&chart)?;
+    match dependencies
+        .into_iter()
+        .find(|dependency| !present.contains(&dependency.name))
+    {
+        Some(Dependency { name, .. }) => Err(PackError::MissingDependency {
+            path: chart.path(CHART),
+            line: line_of_dependency(&chart, &name),
+            dependency: name,
+            chart: chart.origin,
+        }),
+        None => Ok(chart),
+    }
+}
+
+/// The line of Chart.yaml, from 1, that names a dependency.
+pub(super) fn line_of_dependency(chart: &Tree, name: &str) -> usize {
+    let mut lines = chart.text(CHART).unwrap_or_default().lines();
+    let line = lines.position(|line| line.contains("name:") && line.contains(name));
+    line.map_or(1, |index| index + 1)
+}
+
+/// The chart in this directory without what its .helmignore leaves out.
+pub(super) fn without_ignored(mut chart: Tree) -> Result<Tree, PackError> {
     if let Some(text) = chart.text(IGNORE) {
         let rules = IgnoreRules::parse(text).map_err(|(line, pattern)| PackError::IgnorePattern {
             path: chart.path(IGNORE),
@@ -41,30 +82,6 @@ pub(super) fn chart_files(mut chart: Tree) -> Result<Tree, PackError> {
         chart
             .files
             .retain(|path, _| path == OVERWRITE || path == IGNORE || !rules.ignore(path));
-    }
-    let ChartFile {
-        identity: _,
-        dependencies,
-    } = read(&chart)?;
-    for Dependency { name } in dependencies {
-        let (directory, archive) = (format!("charts/{name}/{CHART}"), format!("charts/{name}-"));
-        if !chart
-            .files
-            .keys()
-            .any(|path| *path == directory || path.starts_with(&archive))
-        {
-            let text = chart.text(CHART).unwrap_or_default();
-            let line = text
-                .lines()
-                .position(|line| line.contains("name:") && line.contains(&name))
-                .map_or(1, |index| index + 1);
-            return Err(PackError::MissingDependency {
-                path: chart.path(CHART),
-                line,
-                dependency: name,
-                chart: chart.origin,
-            });
-        }
     }
     Ok(chart)
 }
@@ -104,7 +121,8 @@ pub(super) fn set_version(chart: &mut Tree, version: &str) -> Result<(), PackErr
     }
 }
 
-fn read(chart: &Tree) -> Result<ChartFile, PackError> {
+/// What Chart.yaml says.
+pub(super) fn read(chart: &Tree) -> Result<ChartFile, PackError> {
     let path = chart.path(CHART);
     let Some(content) = chart.description(CHART)? else {
         return Err(PackError::Missing {

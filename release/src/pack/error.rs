@@ -9,7 +9,11 @@ use crds::{
 use thiserror::Error;
 
 use super::placeholder::Placeholder;
-use crate::{ReleaseError, archive::MAX_ENTRIES, description::MAX_BRACKETS};
+use crate::{
+    ReleaseError,
+    archive::{ArchiveError, MAX_ENTRIES},
+    description::MAX_BRACKETS,
+};
 
 /// Why no release was made. Nothing was written in that case. Where a line can be named, the message begins `file:line:`.
 #[derive(Debug, Error)]
@@ -159,7 +163,10 @@ pub enum PackError {
         path: PathBuf,
     },
     /// A chart that would have to be completed from the internet at run time.
-    #[error("{}:{line}: the dependency {dependency:?} is not in charts/; run `helm dependency build {}`", .path.display(), .chart.display())]
+    #[error(
+        "{}:{line}: the dependency {dependency:?} is not in charts/; run `helm dependency build {}`, or name the directory that has it with --charts",
+        .path.display(), .chart.display()
+    )]
     MissingDependency {
         /// The `Chart.yaml`.
         path: PathBuf,
@@ -169,6 +176,41 @@ pub enum PackError {
         dependency: String,
         /// Directory of the chart.
         chart: PathBuf,
+    },
+    /// A chart that is neither there nor in the directory of charts in a version that fits.
+    #[error(
+        "{}:{line}: the dependency {dependency:?} of version {range:?} is not in charts/; {} has {versions}: put it there", .path.display(), .charts.display()
+    )]
+    NotSupplied {
+        /// The `Chart.yaml`.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// Name of the dependency.
+        dependency: String,
+        /// The versions that fit.
+        range: String,
+        /// The directory of charts.
+        charts: PathBuf,
+        /// The versions in the directory.
+        versions: String,
+    },
+    /// Charts that need charts that need charts.
+    #[error("{}: the dependency {dependency:?} is too deep in others; charts that need each other cannot be used", .path.display())]
+    DeepCharts {
+        /// The `Chart.yaml`.
+        path: PathBuf,
+        /// Name of the dependency.
+        dependency: String,
+    },
+    /// The archive of a chart that cannot be read.
+    #[error("{}: is not the archive of a chart", .path.display())]
+    ChartArchive {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: ArchiveError,
     },
     /// A pattern of .helmignore that Helm does not understand either.
     #[error("{}:{line}: the pattern {pattern:?} is not supported; use *, ? and [...] within one directory", .path.display())]

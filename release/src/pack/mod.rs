@@ -10,6 +10,7 @@ mod ignore;
 mod output;
 mod placeholder;
 mod stack;
+mod supply;
 mod tarball;
 mod tree;
 mod versions;
@@ -25,9 +26,13 @@ use crds::{
     release_files::{CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, HASHES, METADATA, Metadata, NODE_IMAGES},
 };
 
-pub use self::error::PackError;
+pub use self::{
+    error::PackError,
+    supply::{Supplied, Supply},
+};
 use self::{
     stack::{Addons, Stack},
+    supply::Shelf,
     tree::Tree,
 };
 use crate::{Digest, FileRef, files};
@@ -84,6 +89,7 @@ pub struct Prepared {
     stack: PathBuf,
     output: PathBuf,
     files: BTreeMap<String, Vec<u8>>,
+    supplied: Vec<Supplied>,
 }
 
 impl Prepared {
@@ -101,6 +107,11 @@ impl Prepared {
     pub fn class_file(&self, path: &str) -> PathBuf {
         let below = path.split_once('/').map_or(path, |(_, below)| below);
         self.stack.join(stack::CLASS).join(below)
+    }
+
+    /// The charts that were taken from the [`Supply`], in the order in which they were.
+    pub fn supplied(&self) -> &[Supplied] {
+        &self.supplied
     }
 
     /// Writes it to the directory `<output>/<tag>`. Blocks.
@@ -121,19 +132,26 @@ pub enum Creation {
     },
 }
 
-/// Makes a release of the stack in `stack` and writes it to the directory `<output>/<tag>`. Blocks.
+/// Makes a release of the stack in `stack`, whose charts have all that they need, and writes it to the directory `<output>/<tag>`. Blocks.
 pub fn create(stack: &Path, output: &Path, versioning: &Versioning) -> Result<Creation, PackError> {
-    Ok(match prepare(stack, output, versioning)? {
+    Ok(match prepare(stack, output, versioning, None)? {
         Preparation::Prepared(prepared) => Creation::Packed(prepared.write()?),
         Preparation::Unchanged { since } => Creation::Unchanged { since },
     })
 }
 
-/// Makes a release of the stack in `stack` for the directory `<output>/<tag>`, and writes nothing. Blocks.
-pub fn prepare(stack: &Path, output: &Path, versioning: &Versioning) -> Result<Preparation, PackError> {
+/// Makes a release of the stack in `stack` for the directory `<output>/<tag>`, and writes nothing. What its charts lack comes from the supply, and
+/// counts as a part of the stack. Blocks.
+pub fn prepare(
+    stack: &Path,
+    output: &Path,
+    versioning: &Versioning,
+    supply: Option<Supply<'_>>,
+) -> Result<Preparation, PackError> {
     stack::check_output(stack, output)?;
     let directory = stack.to_owned();
-    let stack = Stack::read(stack)?;
+    let mut shelf = supply.map(Shelf::read).transpose()?;
+    let stack = Stack::read(stack, shelf.as_mut())?;
     let versions = match versioning {
         Versioning::Given(version) => versions::given(&stack, version),
         Versioning::NextAfter(releases) => match versions::next_after(&stack, releases)? {
@@ -148,6 +166,7 @@ pub fn prepare(stack: &Path, output: &Path, versioning: &Versioning) -> Result<P
         tag,
         stack: directory,
         output: output.to_owned(),
+        supplied: shelf.map(Shelf::into_supplied).unwrap_or_default(),
     }))
 }
 

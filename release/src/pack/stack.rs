@@ -14,6 +14,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{
     PackError,
     chart::CHART,
+    supply::Shelf,
     tree::{Tree, hash, line_of, text},
 };
 
@@ -84,13 +85,17 @@ struct Provider {
 }
 
 impl Stack {
-    pub(super) fn read(directory: &Path) -> Result<Self, PackError> {
+    /// Reads the directory. Charts that lack others get them from the shelf, where there is one, as if they were in the directory.
+    pub(super) fn read(directory: &Path, shelf: Option<&mut Shelf<'_>>) -> Result<Self, PackError> {
         if !directory.is_dir() {
             return Err(PackError::NoStack {
                 path: directory.to_owned(),
             });
         }
-        let tree = Tree::read(directory, &PARTS)?;
+        let mut tree = Tree::read(directory, &PARTS)?;
+        if let Some(shelf) = shelf {
+            complete(&mut tree, shelf)?;
+        }
         let (stem, kubernetes) = read_description(&tree)?;
         let class = part(&tree, CLASS, "put the chart of the ClusterClass there")?;
         let charts = part(
@@ -152,6 +157,17 @@ pub(super) fn check_output(stack: &Path, output: &Path) -> Result<(), PackError>
             packed,
         }),
     }
+}
+
+/// Gives the charts of a stack what they lack.
+fn complete(tree: &mut Tree, shelf: &mut Shelf<'_>) -> Result<(), PackError> {
+    let mut charts = vec![CLASS.to_owned(), ADDON.to_owned()];
+    if tree.files.contains_key(CLUSTER_ADDON_CONFIG) {
+        charts.pop();
+        let addons = tree.below(ADDON);
+        charts.extend(addons.directories().iter().map(|stage| format!("{ADDON}/{stage}")));
+    }
+    charts.iter().try_for_each(|chart| shelf.complete(tree, chart))
 }
 
 fn part(tree: &Tree, directory: &str, advice: &'static str) -> Result<Tree, PackError> {

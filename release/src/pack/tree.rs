@@ -44,6 +44,16 @@ impl Tree {
         Ok(tree)
     }
 
+    /// Reads everything in a directory.
+    pub(super) fn read_all(origin: &Path) -> Result<Self, PackError> {
+        let mut tree = Self {
+            origin: origin.to_owned(),
+            files: BTreeMap::new(),
+        };
+        tree.add_directory(origin, "")?;
+        Ok(tree)
+    }
+
     fn add_directory(&mut self, directory: &Path, prefix: &str) -> Result<(), PackError> {
         let unreadable = |source| PackError::Read {
             path: directory.to_owned(),
@@ -76,12 +86,17 @@ impl Tree {
     }
 
     fn add_file(&mut self, path: &Path, inside: String) -> Result<(), PackError> {
+        self.add(inside, read_file(path)?)
+    }
+
+    /// Adds a file, in place of one of this path.
+    pub(super) fn add(&mut self, inside: String, content: Vec<u8>) -> Result<(), PackError> {
         if self.files.len() == MAX_ENTRIES {
             return Err(PackError::TooManyFiles {
                 path: self.origin.clone(),
             });
         }
-        self.files.insert(inside, read_file(path)?);
+        self.files.insert(inside, content);
         Ok(())
     }
 
@@ -157,7 +172,7 @@ pub(super) fn hash(content: &[u8]) -> String {
 }
 
 /// Reads one regular file under the limit of charts.
-fn read_file(path: &Path) -> Result<Vec<u8>, PackError> {
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, PackError> {
     let unreadable = |source| PackError::Read {
         path: path.to_owned(),
         source,

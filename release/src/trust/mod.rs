@@ -20,7 +20,7 @@ mod simple_signing;
 pub(crate) mod sums;
 mod verify;
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 pub(crate) use self::evidence::{
     Bytes, MAX_PAYLOAD, MAX_SIGNATURE, MAX_SIGNATURES, MAX_STATEMENT, MAX_WRITTEN, Proof, Statement,
@@ -32,7 +32,11 @@ pub use self::{
     sums::{SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, SumsError},
     verify::verify,
 };
-use crate::{Digest, FileRef, Release, ReleaseError, files::class_chart_name};
+use crate::{
+    Charts, Digest, FileRef, FolderFiles, Release, ReleaseError,
+    archive::split,
+    files::{addon_chart_name, class_chart_name},
+};
 
 /// What the policy of a release says of signatures.
 #[derive(Clone, Debug)]
@@ -153,13 +157,44 @@ impl Admitted {
 
     /// The bytes of the class chart, exactly as they were hashed. Blocks.
     pub fn read_class_chart(&self) -> Result<Vec<u8>, ReleaseError> {
-        match &self.release.charts {
-            Some(charts) => self.read(&charts.class_chart),
-            None => Err(ReleaseError::MissingFile {
-                file: class_chart_name(&self.release.tag),
-                advice: "the release was opened for its node images alone",
-            }),
-        }
+        let charts = self.charts(|| class_chart_name(&self.release.tag))?;
+        self.read(&charts.class_chart)
+    }
+
+    /// The bytes of the archive of the add-ons, exactly as they were hashed: that of their chart where they come without stages. Blocks.
+    pub fn read_addon_archive(&self) -> Result<Vec<u8>, ReleaseError> {
+        let Release { tag, metadata, .. } = &*self.release;
+        let charts = self.charts(|| addon_chart_name(tag, &metadata.cluster_addon))?;
+        self.read(&charts.addon_chart)
+    }
+
+    /// The files of the chart of one stage, by their paths in its folder of the archive of the add-ons. Blocks.
+    pub fn read_stage_chart(&self, folder: &str) -> Result<FolderFiles, ReleaseError> {
+        let mut charts = self.read_stage_files(|of, _| of == folder)?;
+        charts.remove(folder).ok_or_else(|| ReleaseError::MissingStageChart {
+            file: addon_chart_name(&self.release.tag, &self.release.metadata.cluster_addon),
+            stage: folder.to_owned(),
+        })
+    }
+
+    /// Files out of the charts of all stages, by folder: those that `wanted` says yes to, given the folder and the path in it. What was
+    /// inspected when the release was opened bounds them. Blocks.
+    pub fn read_stage_files(
+        &self,
+        wanted: impl FnMut(&str, &str) -> bool,
+    ) -> Result<BTreeMap<String, FolderFiles>, ReleaseError> {
+        let archive = self.read_addon_archive()?;
+        split(archive.as_slice(), wanted).map_err(|source| ReleaseError::Archive {
+            file: addon_chart_name(&self.release.tag, &self.release.metadata.cluster_addon),
+            source,
+        })
+    }
+
+    fn charts(&self, file: impl FnOnce() -> String) -> Result<&Charts, ReleaseError> {
+        self.release.charts.as_ref().ok_or_else(|| ReleaseError::MissingFile {
+            file: file(),
+            advice: "the release was opened for its node images alone",
+        })
     }
 
     /// The bytes of one of [`Release::files`], exactly as they were hashed: [`ReleaseError::Changed`] if the file is another one by now. Blocks.

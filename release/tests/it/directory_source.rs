@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::fixture::{TAG, admitted, chain, good_release, tag};
 
 /// The real releases, laid out as a source wants them.
-fn corpus() -> Option<TempDir> {
+pub(crate) fn corpus() -> Option<TempDir> {
     let Some(corpus) = env::var_os("STACKWRIGHT_CORPUS") else {
         // Not by a macro: the harness keeps what those write to itself when a test passes.
         let said = "REDUCED: STACKWRIGHT_CORPUS is unset, so no real release is read\n";

@@ -1,6 +1,7 @@
 //! Tests of the room through its public face, in one binary.
 
 #[cfg(test)]
+mod addon_charts;
 mod bundle_limits;
 #[cfg(test)]
 mod bundle_verdicts;
@@ -44,6 +45,7 @@ mod oci_stub;
 mod pack_mistakes;
 #[cfg(test)]
 mod packing;
+mod packing_dependencies;
 #[cfg(test)]
 mod registry;
 #[cfg(test)]

@@ -136,7 +136,8 @@ fn charts_that_readers_would_not_find_or_complete_are_refused() {
             "version: 0.1.0",
             "version: 0.1.0\ndependencies:\n- name: cilium\n  version: 1.17.1"
         ),
-        "cluster-addon/network/Chart.yaml:7: the dependency \"cilium\" is not in charts/; run `helm dependency build cluster-addon/network`"
+        "cluster-addon/network/Chart.yaml:7: the dependency \"cilium\" is not in charts/; run `helm dependency build cluster-addon/network`, \
+         or name the directory that has it with --charts"
     );
     assert_eq!(
         refusal_of("cluster-class/.helmignore", "*~", "**/*~"),

@@ -6,7 +6,7 @@ use std::error::Error;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rendering::{HelmProfile, RenderRequest, Rendered};
+use rendering::{ChartBytes, HelmProfile, ReadChart, RenderRequest, Rendered};
 use serde_json::Value;
 use tar::{Builder, Header};
 
@@ -16,7 +16,7 @@ pub(crate) const DIGEST: &str = "sha256:chart";
 const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
 
 /// A chart named `c` with these files.
-pub(crate) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn archive(files: &[(&str, &str)]) -> ChartBytes {
     let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, data) in [("Chart.yaml", CHART)].iter().chain(files) {
         let mut header = Header::new_gnu();
@@ -26,24 +26,27 @@ pub(crate) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
             .append_data(&mut header, format!("c/{name}"), data.as_bytes())
             .unwrap();
     }
-    builder.into_inner().unwrap().finish().unwrap()
+    ChartBytes::Archive(builder.into_inner().unwrap().finish().unwrap())
 }
 
 /// The request of a release of a stack for a chart.
-pub(crate) fn request(chart: &dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>) -> RenderRequest<'_> {
+pub(crate) fn request<'a>(chart: &'a ReadChart<'a>) -> RenderRequest<'a> {
     RenderRequest {
-        chart_digest: DIGEST,
+        identity: DIGEST,
         chart,
         release_name: "docker-scs-1-30",
         namespace: "cluster",
         kubernetes_version: None,
         api_versions: &[],
+        include_crds: false,
         profile: HelmProfile::V3_19,
         values: &Value::Null,
+        answers: None,
     }
 }
 
 /// The objects of a rendering.
+#[allow(dead_code, reason = "not every test looks at them")]
 pub(crate) fn values(rendered: &Rendered) -> Vec<Value> {
     rendered.objects.iter().map(|object| object.value.clone()).collect()
 }

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use helm::yaml::Node;
-use rendering::{HelmProfile, Lane, RenderRequest, Renderer};
+use rendering::{ChartBytes, HelmProfile, Lane, RenderRequest, Renderer};
 use serde_json::{Value, json};
 
 use super::{load, median, options, report::Clusters};
@@ -37,7 +37,7 @@ pub(super) fn measure(path: &Path) -> Result<Clusters> {
 /// Through the renderer of the operators, which knows nothing before: how many renderings all clusters got, what the first one cost, and
 /// what all together.
 fn with_equal_values(archive: &[u8]) -> Result<(usize, Duration, Duration)> {
-    let chart = || -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> { Ok(archive.to_vec()) };
+    let chart = || -> Result<ChartBytes, Box<dyn Error + Send + Sync>> { Ok(archive.to_vec().into()) };
     let renderer = Renderer::new(CACHE_BYTES);
     let mut first = Duration::ZERO;
     let begin = Instant::now();
@@ -46,14 +46,16 @@ fn with_equal_values(archive: &[u8]) -> Result<(usize, Duration, Duration)> {
         let values: Value = json!({ "metrics-server": { "fullnameOverride": "cluster" } });
         renderer.render(
             &RenderRequest {
-                chart_digest: "measured",
+                identity: "measured",
                 chart: &chart,
                 release_name: "measured",
                 namespace: "default",
                 kubernetes_version: None,
                 api_versions: &[],
+                include_crds: false,
                 profile: HelmProfile::default(),
                 values: &values,
+                answers: None,
             },
             Lane::Quick,
         )?;

@@ -1,0 +1,151 @@
+//! Charts of add-ons: read from the folder of a stage, with what is in crds/, and with all that they need.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
+
+mod charts;
+
+use rendering::{ChartBytes, ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer, newest_in_range};
+
+use charts::{archive, chain, request};
+
+fn render_with_crds(files: &[(&str, &str)]) -> Result<Rendered, RenderError> {
+    let chart = || Ok(archive(files));
+    let request = RenderRequest {
+        include_crds: true,
+        ..request(&chart)
+    };
+    Renderer::new(0).render(&request, Lane::Slow)
+}
+
+fn names(rendered: &Rendered) -> Vec<(&str, &str)> {
+    let objects = rendered.objects.iter();
+    objects
+        .map(|object| {
+            (
+                object.value["metadata"]["name"].as_str().unwrap(),
+                object.source.as_str(),
+            )
+        })
+        .collect()
+}
+
+const CRDS: &str = "# two of them\n---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: quays}\n\
+    ---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \"{{ ships }}\"}\n";
+const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: pier}\n";
+
+#[test]
+fn what_is_in_crds_comes_first_as_it_is_and_only_where_it_is_asked_for() {
+    let crds = CRDS.replace("\"{{ ships }}\"", "ships");
+    let files = [
+        ("crds/all.yaml", crds.as_str()),
+        ("crds/README.md", "no manifest"),
+        ("templates/n.yaml", NAMESPACE),
+    ];
+    let rendered = render_with_crds(&files).unwrap();
+    assert_eq!(
+        names(&rendered),
+        [
+            ("quays", "c/crds/all.yaml"),
+            ("ships", "c/crds/all.yaml"),
+            ("pier", "c/templates/n.yaml")
+        ]
+    );
+    let renderer = Renderer::new(1 << 20);
+    let chart = || Ok(archive(&files));
+    let without = renderer.render(&request(&chart), Lane::Slow).unwrap();
+    assert_eq!(names(&without), [("pier", "c/templates/n.yaml")]);
+    let with = RenderRequest {
+        include_crds: true,
+        ..request(&chart)
+    };
+    assert_eq!(renderer.kept(&with), None, "they are two renderings");
+}
+
+#[test]
+fn what_is_in_crds_is_held_to_what_objects_are_held_to() {
+    let error = chain(&render_with_crds(&[("crds/all.yaml", CRDS)]).unwrap_err());
+    assert!(
+        error.contains("c/crds/all.yaml renders CustomResourceDefinition"),
+        "{error}"
+    );
+    let twice = [("crds/a.yaml", NAMESPACE), ("templates/n.yaml", NAMESPACE)];
+    let error = chain(&render_with_crds(&twice).unwrap_err());
+    assert!(
+        error.contains("c/crds/a.yaml and c/templates/n.yaml both render Namespace"),
+        "{error}"
+    );
+
+    let error = render_with_crds(&[("crds/a.yaml", "# first\na: b\n---\n\na: b: c\n")]).unwrap_err();
+    assert_eq!(error.place(), Some(("c/crds/a.yaml", Some(5))));
+    assert_eq!(error.class(), ErrorClass::Terminal);
+    let text = chain(&error);
+    assert!(
+        text.starts_with("unable to read what the chart has in crds/: "),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_folder_of_a_stage_renders_as_its_chart_without_what_it_ignores() {
+    let file = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
+    let chart = || {
+        Ok(ChartBytes::Files(vec![
+            file(
+                "Chart.yaml",
+                "apiVersion: v2\nname: openstack-scs-1-32-cluster-addon\nversion: v1\n",
+            ),
+            file(".helmignore", "templates/left-out.yaml\n"),
+            file("overwrite.yaml", "values: |\n  a: {{ .Cluster.metadata.name }}\n"),
+            file("templates/left-out.yaml", "{{ fail \"it is a part of the chart\" }}"),
+            file("templates/n.yaml", NAMESPACE),
+        ]))
+    };
+    let request = RenderRequest {
+        identity: "sha256:archive/cni",
+        ..request(&chart)
+    };
+    let rendered = Renderer::new(0).render(&request, Lane::Slow).unwrap();
+    assert_eq!(
+        names(&rendered),
+        [("pier", "openstack-scs-1-32-cluster-addon/templates/n.yaml")]
+    );
+}
+
+#[test]
+fn a_chart_without_its_dependencies_says_which_and_what_brings_them() {
+    let chart = "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies:\n\
+        - {name: cilium, version: 1.17.4, repository: https://helm.cilium.io/}\n- {name: b, version: 1.0.0}\n- {name: there, version: 1.0.0}\n";
+    let chart = || {
+        let file = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
+        Ok(ChartBytes::Files(vec![
+            file("Chart.yaml", chart),
+            file(
+                "charts/there/Chart.yaml",
+                "apiVersion: v2\nname: there\nversion: 1.0.0\n",
+            ),
+        ]))
+    };
+    let error = Renderer::new(0).render(&request(&chart), Lane::Slow).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the chart needs cilium, b, which its folder charts/ does not have: make the release again with \
+         `kubectl stacks release create --charts DIR`, which takes what is missing from DIR"
+    );
+    assert_eq!(error.class(), ErrorClass::Terminal);
+}
+
+#[test]
+fn the_newest_version_in_a_range_is_chosen_as_helm_reads_versions() {
+    let versions = ["1.16.6", "1.17.4", "v1.17.10", "1.18.0-rc.1", "nonsense", "1.17.10"];
+    for (range, expected) in [
+        ("1.17.4", Some(1)),
+        ("~1.17.0", Some(2)),
+        (">=1.16 <1.17 || 2.x", Some(0)),
+        ("*", Some(2)),
+        (">= 1.18.0-0", Some(3)),
+        ("2.0.0", None),
+        ("no range", None),
+    ] {
+        assert_eq!(newest_in_range(range, &versions), expected, "{range}");
+    }
+}
