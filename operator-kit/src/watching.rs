@@ -17,7 +17,7 @@ use kube::core::WatchEvent;
 use kube::runtime::watcher::{self, Event};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::client::OutOfBounds;
 use crate::pages::{Pages, can_go_on};
@@ -39,7 +39,16 @@ pub fn watching<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    watching_since(api, labels, page_size, Arc::default())
+    watching_since(api, labels, page_size, Arc::default(), Pace::Watch)
+}
+
+/// How what becomes of objects is known once they have been listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// By a watch, as it happens.
+    Watch,
+    /// By another list, this long after the last one.
+    Lists(Duration),
 }
 
 /// The same. By the time that the end of a list is told, `listed` is the version that it is of; the highest where that is no number.
@@ -48,12 +57,14 @@ pub(crate) fn watching_since<K>(
     labels: &str,
     page_size: u32,
     listed: Arc<AtomicU64>,
+    pace: Pace,
 ) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let kind = Kind {
         listed,
+        pace,
         parameters: WatchParams {
             label_selector: (!labels.is_empty()).then(|| labels.to_owned()),
             timeout: Some(WATCH_SECONDS),
@@ -75,6 +86,7 @@ struct Kind<K> {
     api: Api<K>,
     /// The version of the last list.
     listed: Arc<AtomicU64>,
+    pace: Pace,
     labels: String,
     page_size: u32,
     parameters: WatchParams,
@@ -103,7 +115,13 @@ where
             let (told, next) = match state {
                 State::Beginning(pages) => (Some(Ok(Event::Init)), State::Listing(pages, Vec::new().into_iter())),
                 State::Listing(pages, listed) => self.list(pages, listed).await,
-                State::Known(version) => self.follow(version).await,
+                State::Known(version) => match self.pace {
+                    Pace::Watch => self.follow(version).await,
+                    Pace::Lists(pause) => {
+                        sleep(pause).await;
+                        (None, self.anew())
+                    }
+                },
                 State::Following(version, events) => self.hear(version, events).await,
             };
             match told {
