@@ -39,7 +39,15 @@ pub fn watching<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    watching_since(api, labels, page_size, Arc::default(), Pace::Watch)
+    let selection = Selection { labels, fields: "" };
+    watching_since(api, selection, page_size, Arc::default(), Pace::Watch)
+}
+
+/// Which objects are followed: selectors of the API server, of which an empty one takes all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selection<'a> {
+    pub(crate) labels: &'a str,
+    pub(crate) fields: &'a str,
 }
 
 /// How what becomes of objects is known once they have been listed.
@@ -54,7 +62,7 @@ pub(crate) enum Pace {
 /// The same. By the time that the end of a list is told, `listed` is the version that it is of; the highest where that is no number.
 pub(crate) fn watching_since<K>(
     api: Api<K>,
-    labels: &str,
+    selection: Selection<'_>,
     page_size: u32,
     listed: Arc<AtomicU64>,
     pace: Pace,
@@ -66,11 +74,13 @@ where
         listed,
         pace,
         parameters: WatchParams {
-            label_selector: (!labels.is_empty()).then(|| labels.to_owned()),
+            label_selector: some(selection.labels),
+            field_selector: some(selection.fields),
             timeout: Some(WATCH_SECONDS),
             ..WatchParams::default()
         },
-        labels: labels.to_owned(),
+        labels: selection.labels.to_owned(),
+        fields: selection.fields.to_owned(),
         page_size,
         api,
     };
@@ -81,6 +91,10 @@ where
     }))
 }
 
+fn some(selector: &str) -> Option<String> {
+    (!selector.is_empty()).then(|| selector.to_owned())
+}
+
 /// What is followed.
 struct Kind<K> {
     api: Api<K>,
@@ -88,6 +102,7 @@ struct Kind<K> {
     listed: Arc<AtomicU64>,
     pace: Pace,
     labels: String,
+    fields: String,
     page_size: u32,
     parameters: WatchParams,
 }
@@ -132,7 +147,8 @@ where
     }
 
     fn anew(&self) -> State<K> {
-        State::Beginning(Pages::new(self.api.clone(), &self.labels, self.page_size))
+        let pages = Pages::new(self.api.clone(), &self.labels, self.page_size);
+        State::Beginning(pages.with_fields(&self.fields))
     }
 
     async fn list(&self, mut pages: Pages<K>, mut listed: vec::IntoIter<K>) -> (Told<K>, State<K>) {

@@ -21,7 +21,7 @@ use crate::object::{GroupKind, ObjectKey};
 use crate::pages::Unreadable;
 use crate::shallow::Shallow;
 use crate::watch_log::WatchLog;
-use crate::watching::{Pace, watching_since};
+use crate::watching::{Pace, Selection, watching_since};
 
 /// Objects per page: metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
@@ -65,13 +65,11 @@ impl Watch<'_> {
         let Self { inner, kind, cancel } = *self;
         let api: Api<Shallow<PartialObjectMeta<DynamicObject>>> = resolved.api_within(&inner.client, &inner.namespace);
         let version = Arc::new(AtomicU64::default());
-        let mut events = pin!(watching_since(
-            api,
-            &inner.selector,
-            PAGE_SIZE,
-            Arc::clone(&version),
-            pace
-        ));
+        let selection = Selection {
+            labels: &inner.selector,
+            fields: "",
+        };
+        let mut events = pin!(watching_since(api, selection, PAGE_SIZE, Arc::clone(&version), pace));
         let mut listed = HashSet::new();
         let mut before = 0;
         let mut log = WatchLog::new(kind);

@@ -40,9 +40,16 @@ pub const KUBECONFIG_LIMIT: usize = 1 << 20;
 /// Most certificates of an authority, or of a client.
 const MOST_CERTIFICATES: usize = 64;
 
+const SUFFIX: &str = "-kubeconfig";
+
 /// The name of the Secret with the kubeconfig of a Cluster, in its namespace.
 pub fn secret_name(cluster: &str) -> String {
-    format!("{cluster}-kubeconfig")
+    format!("{cluster}{SUFFIX}")
+}
+
+/// The name of the Cluster whose kubeconfig is in a Secret of this name, if that may be.
+pub fn cluster_name(secret: &str) -> Option<&str> {
+    secret.strip_suffix(SUFFIX).filter(|cluster| !cluster.is_empty())
 }
 
 /// Why a kubeconfig is refused. Whatever it is, somebody has to write another one.

@@ -25,6 +25,7 @@ mod owner;
 mod patience;
 mod probe;
 mod pulse;
+mod secrets;
 mod state;
 mod transport;
 

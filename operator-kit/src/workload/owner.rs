@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::addresses::Addresses;
 use super::cluster::Task;
 use super::metrics::WorkloadMetrics;
+use super::secrets;
 use super::state::{News, State};
 use super::transport::{Dial, Network};
 use crate::discovery::Catalogues;
@@ -207,14 +208,19 @@ impl WorkloadClusters {
         }
     }
 
-    /// The Secret with the kubeconfig has this version now. A cluster is connected to anew when it says something else than before.
-    pub fn secret_changed(&self, uid: &str, version: &str) {
-        let entry = self.owner.entries().get(uid).cloned();
-        let Some(entry) = entry else { return };
-        let mut orders = entry.orders();
-        if orders.read.as_deref() != Some(version) && orders.told.as_deref() != Some(version) {
-            orders.told = Some(version.to_owned());
-            entry.again.notify_one();
+    /// Hears from now on when kubeconfigs are written in a namespace, or in all when it is empty.
+    pub fn watch_secrets(&self, namespace: &str) {
+        let following = secrets::follow(self.owner.management.clone(), namespace.to_owned(), self.clone());
+        let cancel = self.owner.cancel.clone();
+        tokio::spawn(async move { cancel.run_until_cancelled_owned(following).await });
+    }
+
+    /// The Secret with the kubeconfig of a Cluster (namespace and name) has this version now. It is connected to anew when that says something else
+    /// than before.
+    pub fn kubeconfig_written(&self, (namespace, name): (&str, &str), version: &str) {
+        let is_of = |entry: &Entry| entry.workload.namespace == namespace && entry.workload.name == name;
+        for entry in self.owner.entries().values().filter(|entry| is_of(entry)) {
+            entry.hear_of(version);
         }
     }
 
@@ -268,6 +274,15 @@ impl Entry {
 
     fn orders(&self) -> MutexGuard<'_, Orders> {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The Secret has this version now.
+    fn hear_of(&self, version: &str) {
+        let mut orders = self.orders();
+        if orders.read.as_deref() != Some(version) && orders.told.as_deref() != Some(version) {
+            orders.told = Some(version.to_owned());
+            self.again.notify_one();
+        }
     }
 
     /// The Secret was read in this version.

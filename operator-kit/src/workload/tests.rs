@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
+use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::stream;
 use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
@@ -44,6 +45,9 @@ struct Inner {
     clusters: Mutex<HashMap<String, Behaviour>>,
     /// Method, path and query of what reached a cluster.
     asked: Mutex<Vec<String>>,
+    /// What the next watch of Secrets tells, and how it was asked for.
+    written: Mutex<Option<UnboundedReceiver<Value>>>,
+    secrets_watched: Mutex<Vec<Asked>>,
     /// As many as there are wires that somebody holds.
     wires: Arc<()>,
 }
@@ -94,6 +98,9 @@ impl World {
     fn management(&self) -> Client {
         let world = self.clone();
         stub::client(move |asked: &Asked| {
+            if asked.path.ends_with("/secrets") {
+                return world.secrets(asked);
+            }
             world.0.secret_reads.fetch_add(1, Ordering::SeqCst);
             let name = asked.path.rsplit('/').next().unwrap_or_default();
             match world.0.secrets.lock().unwrap().get(name) {
@@ -103,11 +110,20 @@ impl World {
                         "apiVersion": "v1", "kind": "Secret", "type": SECRET_TYPE, "data": { "value": value },
                         "metadata": { "name": name, "namespace": "fleet", "resourceVersion": version.to_string() },
                     });
-                    (200, secret)
+                    (200, secret).into()
                 }
-                None => stub::refusal(404, "NotFound", "there is none", &json!({})),
+                None => stub::refusal(404, "NotFound", "there is none", &json!({})).into(),
             }
         })
+    }
+
+    fn secrets(&self, asked: &Asked) -> Answer {
+        self.0.secrets_watched.lock().unwrap().push(asked.clone());
+        if asked.parameter("watch") != "true" {
+            return page(asked, &[]).into();
+        }
+        let events = self.0.written.lock().unwrap().take();
+        events.map_or(Answer::Watch(Vec::new()), |events| Answer::Live(events.boxed()))
     }
 
     fn secret_reads(&self) -> usize {
@@ -310,17 +326,17 @@ async fn a_kubeconfig_that_says_something_else_connects_anew_and_one_that_says_t
     news(&mut told, connected).await;
     let first = clusters.get("u").connection().unwrap().client.clone();
     let reads = world.secret_reads();
-    clusters.secret_changed("u", "1");
+    clusters.kubeconfig_written(("fleet", "one"), "1");
     sleep(Duration::from_secs(1)).await;
     assert_eq!(world.secret_reads(), reads, "it was read in this version");
     world.secret("one", 2, "old");
-    clusters.secret_changed("u", "2");
+    clusters.kubeconfig_written(("fleet", "one"), "2");
     sleep(Duration::from_secs(1)).await;
     assert_eq!(world.secret_reads(), reads + 1);
     assert!(told.try_recv().is_err(), "only a label changed");
     world.secret("one", 3, "new");
     world.behave("one", Behaviour::Wants("new"));
-    clusters.secret_changed("u", "3");
+    clusters.kubeconfig_written(("fleet", "one"), "3");
     assert_eq!(news(&mut told, connected).await, []);
     assert!(clusters.get("u").connection().is_some());
     drop(first);
@@ -436,7 +452,7 @@ async fn a_cluster_whose_control_plane_is_ready_is_asked_at_once() {
     );
     world.secret("one", 1, "t");
     world.behave("one", Behaviour::Hangs);
-    clusters.secret_changed("u", "1");
+    clusters.kubeconfig_written(("fleet", "one"), "1");
     sleep(Duration::from_secs(185)).await;
     assert!(matches!(clusters.get("u"), State::Suspect(_)));
     for behaviour in [Behaviour::Refuses, Behaviour::Hangs] {
@@ -452,6 +468,41 @@ async fn a_cluster_whose_control_plane_is_ready_is_asked_at_once() {
         assert!(begun.elapsed() < USUAL * 2, "{behaviour:?}: {:?}", begun.elapsed());
         world.behave("one", Behaviour::Hangs);
         news(&mut told, lost).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubeconfig_that_is_written_is_heard_of_at_once_and_nothing_is_seen_of_secrets_but_their_names() {
+    let world = World::new();
+    let (written, events) = unbounded();
+    *world.0.written.lock().unwrap() = Some(events);
+    let (clusters, mut told) = world.clusters(World::settings());
+    clusters.watch_secrets("fleet");
+    clusters.follow("u", &workload("one"));
+    sleep(Duration::from_mins(3)).await;
+    let write = |name: &str, version: u32| {
+        let event = json!({ "type": "ADDED", "object": { "metadata": {
+            "name": name, "namespace": "fleet", "resourceVersion": version.to_string(),
+        } } });
+        written.unbounded_send(event).unwrap();
+    };
+    let reads = world.secret_reads();
+    world.secret("one", 7, "t");
+    let begun = Instant::now();
+    write("other-kubeconfig", 6);
+    write("one-ca", 6);
+    write("one-kubeconfig", 7);
+    news(&mut told, connected).await;
+    assert!(begun.elapsed() < USUAL * 2, "{:?}", begun.elapsed());
+    assert_eq!(world.secret_reads(), reads + 1);
+    let watched = world.0.secrets_watched.lock().unwrap().clone();
+    assert!(!watched.is_empty());
+    for asked in watched {
+        assert!(
+            asked.metadata_only && asked.path == "/api/v1/namespaces/fleet/secrets",
+            "{asked:?}"
+        );
+        assert_eq!(asked.parameter("fieldSelector"), "type%3Dcluster.x-k8s.io%2Fsecret");
     }
 }
 
@@ -595,7 +646,7 @@ async fn a_kubeconfig_that_is_refused_leads_nowhere_and_is_told_by_its_field() {
     assert!(world.asked("").is_empty());
     assert!(told.try_recv().is_err(), "the same is said once");
     world.secret("one", 2, "t");
-    clusters.secret_changed("u", "2");
+    clusters.kubeconfig_written(("fleet", "one"), "2");
     news(&mut told, connected).await;
 }
 
