@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -348,9 +348,9 @@ async fn a_kubeconfig_that_says_something_else_connects_anew_and_one_that_says_t
 async fn who_lost_his_lease_writes_into_no_cluster() {
     let world = World::new();
     world.secret("one", 1, "t");
-    let seconds = Arc::new(AtomicUsize::new(0));
+    let seconds = Arc::new(AtomicU64::new(0));
     let time = Arc::clone(&seconds);
-    let clock = Clock::of(move || Duration::from_secs(time.load(Ordering::Relaxed) as u64));
+    let clock = Clock::of(move || Duration::from_secs(time.load(Ordering::Relaxed)));
     let fence = Fence::shut(clock);
     fence.set(Some(Duration::from_secs(10)));
     let (clusters, mut told) = world.clusters(Settings {
