@@ -2,6 +2,7 @@
 #![no_main]
 
 mod charts;
+mod kubeconfig;
 mod objects;
 
 use std::{env, sync::OnceLock};
@@ -11,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 /// The targets of rooms whose parsers all are public; those of `release` list themselves.
-const TARGETS: [(&str, Target); 7] = [
+const TARGETS: [(&str, Target); 8] = [
     ("template", charts::template),
     ("yaml", charts::yaml),
     ("chart", charts::chart),
@@ -24,6 +25,9 @@ const TARGETS: [(&str, Target); 7] = [
     }),
     ("reviews", |input| {
         objects::reviews(input);
+    }),
+    ("kubeconfig", |input| {
+        kubeconfig::kubeconfig(input);
     }),
 ];
 

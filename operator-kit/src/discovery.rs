@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{self, Arc, PoisonError, RwLock};
+use std::sync::{self, Arc, PoisonError, RwLock, Weak};
 
 use futures::try_join;
 use kube::Resource;
@@ -94,6 +94,7 @@ pub struct Discovery {
 
 struct Inner {
     client: Client,
+    catalogues: Catalogues,
     catalogue: RwLock<Option<Arc<Catalogue>>>,
     /// How often somebody said that what is served may have changed.
     wanted: AtomicU64,
@@ -136,12 +137,36 @@ impl Catalogue {
     }
 }
 
+/// What several API servers say alike, kept once for all of them. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogues(Arc<sync::Mutex<Vec<Weak<Catalogue>>>>);
+
+impl Catalogues {
+    /// The same, as it may be kept already.
+    fn keep(&self, fresh: Catalogue) -> Arc<Catalogue> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|kept| kept.strong_count() > 0);
+        if let Some(same) = known.iter().filter_map(Weak::upgrade).find(|kept| **kept == fresh) {
+            return same;
+        }
+        let fresh = Arc::new(fresh);
+        known.push(Arc::downgrade(&fresh));
+        fresh
+    }
+}
+
 impl Discovery {
     /// Reads nothing yet; the first question does.
     pub fn new(client: Client) -> Self {
+        Self::sharing(client, &Catalogues::default())
+    }
+
+    /// The same, of one of many API servers that may say the same.
+    pub fn sharing(client: Client, catalogues: &Catalogues) -> Self {
         Self {
             inner: Arc::new(Inner {
                 client,
+                catalogues: catalogues.clone(),
                 catalogue: RwLock::new(None),
                 wanted: AtomicU64::new(1),
                 covered: AtomicU64::new(0),
@@ -222,7 +247,7 @@ impl Discovery {
             return Ok(());
         }
         let wanted = self.inner.wanted.load(Ordering::SeqCst);
-        let fresh = Arc::new(read(&self.inner.client).await?);
+        let fresh = self.inner.catalogues.keep(read(&self.inner.client).await?);
         let mut slot = self.inner.catalogue.write().unwrap_or_else(PoisonError::into_inner);
         // Who asked before there was any was told an error, and asks again by himself.
         let differences = slot.as_deref().map(|known| fresh.differences(known));

@@ -37,6 +37,11 @@ pub mod telemetry;
 pub mod turns;
 pub mod watch_log;
 pub mod watching;
+pub mod workload;
+
+// What `fuzz` shares with the tests here names this room from outside.
+#[cfg(test)]
+extern crate self as operator_kit;
 
 #[cfg(test)]
 mod stub;

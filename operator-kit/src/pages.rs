@@ -74,6 +74,13 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Pages<K> {
         }
     }
 
+    /// Only those with such fields (a selector of the API server; all when it is empty).
+    #[must_use]
+    pub fn with_fields(mut self, fields: &str) -> Self {
+        self.params.field_selector = (!fields.is_empty()).then(|| fields.to_owned());
+        self
+    }
+
     /// The objects of the next page; `None` after the last one. After an error that [`can_go_on`] the list is where it was, or behind the object
     /// that was passed over; after others it has to be begun [`again`](Self::again).
     pub async fn next_page(&mut self) -> Option<Result<Vec<K>, kube::Error>> {

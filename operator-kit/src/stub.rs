@@ -94,7 +94,8 @@ pub(crate) fn bounded_client<A: Into<Answer> + 'static>(answer: impl FnMut(&Aske
     Client::new(LimitsLayer.layer(service(answer)), "default")
 }
 
-fn service<A: Into<Answer> + 'static>(
+/// What is behind these clients.
+pub(crate) fn service<A: Into<Answer> + 'static>(
     answer: impl FnMut(&Asked) -> A + Send + 'static,
 ) -> impl Service<
     Request<Body>,

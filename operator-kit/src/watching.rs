@@ -17,7 +17,7 @@ use kube::core::WatchEvent;
 use kube::runtime::watcher::{self, Event};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::client::OutOfBounds;
 use crate::pages::{Pages, can_go_on};
@@ -39,27 +39,48 @@ pub fn watching<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    watching_since(api, labels, page_size, Arc::default())
+    let selection = Selection { labels, fields: "" };
+    watching_since(api, selection, page_size, Arc::default(), Pace::Watch)
+}
+
+/// Which objects are followed: selectors of the API server, of which an empty one takes all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selection<'a> {
+    pub(crate) labels: &'a str,
+    pub(crate) fields: &'a str,
+}
+
+/// How what becomes of objects is known once they have been listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// By a watch, as it happens.
+    Watch,
+    /// By another list, this long after the last one.
+    Lists(Duration),
 }
 
 /// The same. By the time that the end of a list is told, `listed` is the version that it is of; the highest where that is no number.
 pub(crate) fn watching_since<K>(
     api: Api<K>,
-    labels: &str,
+    selection: Selection<'_>,
     page_size: u32,
     listed: Arc<AtomicU64>,
+    pace: Pace,
 ) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let kind = Kind {
         listed,
+        pace,
         parameters: WatchParams {
-            label_selector: (!labels.is_empty()).then(|| labels.to_owned()),
+            label_selector: some(selection.labels),
+            field_selector: some(selection.fields),
             timeout: Some(WATCH_SECONDS),
             ..WatchParams::default()
         },
-        labels: labels.to_owned(),
+        labels: selection.labels.to_owned(),
+        fields: selection.fields.to_owned(),
         page_size,
         api,
     };
@@ -70,12 +91,18 @@ where
     }))
 }
 
+fn some(selector: &str) -> Option<String> {
+    (!selector.is_empty()).then(|| selector.to_owned())
+}
+
 /// What is followed.
 struct Kind<K> {
     api: Api<K>,
     /// The version of the last list.
     listed: Arc<AtomicU64>,
+    pace: Pace,
     labels: String,
+    fields: String,
     page_size: u32,
     parameters: WatchParams,
 }
@@ -103,7 +130,13 @@ where
             let (told, next) = match state {
                 State::Beginning(pages) => (Some(Ok(Event::Init)), State::Listing(pages, Vec::new().into_iter())),
                 State::Listing(pages, listed) => self.list(pages, listed).await,
-                State::Known(version) => self.follow(version).await,
+                State::Known(version) => match self.pace {
+                    Pace::Watch => self.follow(version).await,
+                    Pace::Lists(pause) => {
+                        sleep(pause).await;
+                        (None, self.anew())
+                    }
+                },
                 State::Following(version, events) => self.hear(version, events).await,
             };
             match told {
@@ -114,7 +147,8 @@ where
     }
 
     fn anew(&self) -> State<K> {
-        State::Beginning(Pages::new(self.api.clone(), &self.labels, self.page_size))
+        let pages = Pages::new(self.api.clone(), &self.labels, self.page_size);
+        State::Beginning(pages.with_fields(&self.fields))
     }
 
     async fn list(&self, mut pages: Pages<K>, mut listed: vec::IntoIter<K>) -> (Told<K>, State<K>) {

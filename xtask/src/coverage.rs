@@ -84,6 +84,8 @@ enum Target {
     Strangers,
     /// The bodies that webhooks are sent
     Reviews,
+    /// Kubeconfigs of workload clusters
+    Kubeconfig,
 }
 
 impl Target {
@@ -109,6 +111,7 @@ impl Target {
             Self::Resources => "resources",
             Self::Strangers => "strangers",
             Self::Reviews => "reviews",
+            Self::Kubeconfig => "kubeconfig",
         }
     }
 }

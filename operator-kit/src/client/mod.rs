@@ -13,22 +13,24 @@ mod traffic;
 
 use std::path::{Path, PathBuf};
 
-use http::HeaderValue;
+use bytes::Bytes;
 use http::header::USER_AGENT;
-use kube::client::{Client, ClientBuilder};
+use http::{HeaderValue, Request, Response};
+use kube::client::{Body, Client, ClientBuilder};
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tower::{BoxError, Service};
 
 pub use self::connections::CONNECTIONS;
 pub use self::limits::{DISCOVERY_LIMIT, OBJECT_LIMIT, OutOfBounds, REQUEST_DEADLINE, WATCH_START_DEADLINE};
 pub use self::traffic::{RequestLabels, Traffic};
 
 pub(crate) use self::limits::LimitsLayer;
+pub(crate) use self::reach::ReachLayer;
 
 use self::connections::ConnectionsLayer;
 use self::fencing::FencingLayer;
 use self::pacing::PacingLayer;
 use self::patience::PatienceLayer;
-use self::reach::ReachLayer;
 use self::traffic::TrafficLayer;
 use crate::lease::Fence;
 
@@ -95,18 +97,55 @@ pub async fn connect(options: &ClientOptions, traffic: &Traffic) -> Result<Clien
     })?;
     config.headers.push((USER_AGENT, user_agent));
     config.default_retry = false;
-    let reach = ReachLayer::new(&config.cluster_url);
+    let bounds = Bounds {
+        fence: options.fence.clone(),
+        reach: ReachLayer::new(&config.cluster_url),
+        traffic: traffic.clone(),
+        connections: CONNECTIONS,
+        qps: options.qps,
+        burst: options.burst,
+    };
     let builder = ClientBuilder::try_from(config).map_err(|source| ConnectError::Build(Box::new(source)))?;
-    // Inside out: what waits for its turn is neither counted yet nor under its deadline, and what has waited may have waited too long to be written.
-    Ok(builder
-        .with_layer(&FencingLayer::new(options.fence.clone()))
-        .with_layer(&LimitsLayer)
-        .with_layer(&reach)
-        .with_layer(&TrafficLayer::new(traffic.clone()))
-        .with_layer(&ConnectionsLayer::new(CONNECTIONS))
-        .with_layer(&PacingLayer::new(options.qps, options.burst))
-        .with_layer(&PatienceLayer::new(traffic.clone()))
-        .build())
+    Ok(bounds.around(builder))
+}
+
+/// What holds for every request of one client.
+pub(crate) struct Bounds {
+    /// Writes pass only while it is open.
+    pub(crate) fence: Fence,
+    /// Who tells that the API server cannot be reached.
+    pub(crate) reach: ReachLayer,
+    /// Where requests are counted.
+    pub(crate) traffic: Traffic,
+    /// Requests under way at once, as long as they are answered soon. Watches come on top.
+    pub(crate) connections: usize,
+    /// As in [`ClientOptions`].
+    pub(crate) qps: f64,
+    /// As in [`ClientOptions`].
+    pub(crate) burst: u32,
+}
+
+impl Bounds {
+    /// The client whose requests go to what `builder` has.
+    pub(crate) fn around<S, B>(self, builder: ClientBuilder<S>) -> Client
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        // Inside out: what waits for its turn is neither counted yet nor under its deadline, and what has waited may have waited too long to be written.
+        builder
+            .with_layer(&FencingLayer::new(self.fence))
+            .with_layer(&LimitsLayer)
+            .with_layer(&self.reach)
+            .with_layer(&TrafficLayer::new(self.traffic.clone()))
+            .with_layer(&ConnectionsLayer::new(self.connections))
+            .with_layer(&PacingLayer::new(self.qps, self.burst))
+            .with_layer(&PatienceLayer::new(self.traffic))
+            .build()
+    }
 }
 
 async fn load(options: &ClientOptions) -> Result<Config, ConnectError> {

@@ -12,8 +12,9 @@ use tower::{BoxError, Layer, Service};
 use crate::failure::chain;
 
 #[derive(Clone)]
-pub(super) struct ReachLayer {
-    reach: Arc<Reach>,
+pub(crate) struct ReachLayer {
+    /// Absent: somebody else tells.
+    reach: Option<Arc<Reach>>,
 }
 
 struct Reach {
@@ -24,6 +25,11 @@ struct Reach {
 }
 
 impl ReachLayer {
+    /// Tells nothing: whoever has the client says what becomes of its server.
+    pub(crate) fn silent() -> Self {
+        Self { reach: None }
+    }
+
     pub(super) fn new(server: &Uri) -> Self {
         let host = server.host().unwrap_or_default();
         let port = server.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -31,7 +37,9 @@ impl ReachLayer {
             server: format!("{}://{host}{port}", server.scheme_str().unwrap_or("https")),
             lost: AtomicBool::new(false),
         };
-        Self { reach: Arc::new(reach) }
+        Self {
+            reach: Some(Arc::new(reach)),
+        }
     }
 }
 
@@ -55,14 +63,14 @@ impl<S> Layer<S> for ReachLayer {
     fn layer(&self, inner: S) -> Reached<S> {
         Reached {
             inner,
-            reach: Arc::clone(&self.reach),
+            reach: self.reach.clone(),
         }
     }
 }
 
-pub(super) struct Reached<S> {
+pub(crate) struct Reached<S> {
     inner: S,
-    reach: Arc<Reach>,
+    reach: Option<Arc<Reach>>,
 }
 
 impl<S, B> Service<Request<Body>> for Reached<S>
@@ -79,11 +87,13 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let reach = Arc::clone(&self.reach);
+        let reach = self.reach.clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            reach.heard(&answer);
+            if let Some(reach) = reach {
+                reach.heard(&answer);
+            }
             answer
         })
     }
@@ -97,12 +107,13 @@ mod tests {
     #[test]
     fn a_server_that_is_away_is_told_once_without_credentials_and_once_more_when_it_is_back() {
         let layer = ReachLayer::new(&"https://me:secret@api.example.org:6443/prefix".parse().unwrap());
+        let reach = layer.reach.unwrap();
         let told = Told::begin();
         for _ in 0..3 {
-            layer.reach.heard::<()>(&Err("refused".into()));
+            reach.heard::<()>(&Err("refused".into()));
         }
         for _ in 0..3 {
-            layer.reach.heard(&Ok(Response::new(())));
+            reach.heard(&Ok(Response::new(())));
         }
         assert_eq!(
             told.lines(),

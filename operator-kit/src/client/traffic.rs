@@ -28,22 +28,45 @@ pub struct RequestLabels {
     pub code: u16,
 }
 
+/// One series of the counter of requests to workload clusters: their kinds are those of charts, any number of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerbLabels {
+    verb: &'static str,
+    code: u16,
+}
+
 /// The request counter. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
-    requests: Family<RequestLabels, Counter>,
+    requests: Requests,
     waited: Counter<f64, AtomicU64>,
+}
+
+#[derive(Clone, Debug)]
+enum Requests {
+    ByResource(Family<RequestLabels, Counter>),
+    ByVerb(Family<VerbLabels, Counter>),
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self::ByResource(Family::default())
+    }
 }
 
 impl Traffic {
     /// Registered as `kubernetes_requests_total` and `kubernetes_retry_after_seconds_total`, below the registry's prefix.
     pub fn register(registry: &mut Registry) -> Self {
-        let traffic = Self::default();
+        let requests = Family::default();
         registry.register(
             "kubernetes_requests",
             "Requests to the API server by verb, resource and answer",
-            traffic.requests.clone(),
+            requests.clone(),
         );
+        let traffic = Self {
+            requests: Requests::ByResource(requests),
+            waited: Counter::default(),
+        };
         registry.register(
             "kubernetes_retry_after_seconds",
             "Seconds that requests waited because the API server had named a time (Retry-After)",
@@ -52,9 +75,27 @@ impl Traffic {
         traffic
     }
 
+    /// Of all workload clusters together, registered as `workload_requests_total`, below the registry's prefix.
+    pub fn register_of_workloads(registry: &mut Registry) -> Self {
+        let requests = Family::default();
+        registry.register(
+            "workload_requests",
+            "Requests to the API servers of workload clusters by verb and answer",
+            requests.clone(),
+        );
+        Self {
+            requests: Requests::ByVerb(requests),
+            waited: Counter::default(),
+        }
+    }
+
     /// Requests counted so far under these labels.
     pub fn count(&self, labels: &RequestLabels) -> u64 {
-        self.requests.get(labels).map_or(0, |counter| counter.get())
+        let counted = match &self.requests {
+            Requests::ByResource(requests) => requests.get(labels).map(|counter| counter.get()),
+            Requests::ByVerb(_) => None,
+        };
+        counted.unwrap_or_default()
     }
 
     /// A request has waited so long because the API server had asked for it.
@@ -70,12 +111,16 @@ impl Traffic {
     }
 
     fn add(&self, asked: Asked, code: u16) {
-        let labels = RequestLabels {
-            verb: asked.verb,
-            resource: asked.resource,
-            code,
-        };
-        self.requests.get_or_create(&labels).inc();
+        let Asked { verb, resource } = asked;
+        match &self.requests {
+            Requests::ByResource(requests) => {
+                let labels = RequestLabels { verb, resource, code };
+                requests.get_or_create(&labels).inc();
+            }
+            Requests::ByVerb(requests) => {
+                requests.get_or_create(&VerbLabels { verb, code }).inc();
+            }
+        }
     }
 }
 

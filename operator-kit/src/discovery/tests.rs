@@ -157,3 +157,24 @@ async fn what_was_known_of_an_api_that_is_away_still_holds() {
     let found = discovery.resolve(&gvk("metrics.example.org", "Gauge")).await.unwrap();
     assert_eq!(found.unwrap().resource.plural, "gauges");
 }
+
+#[tokio::test]
+async fn what_several_api_servers_say_alike_is_kept_once_and_as_long_as_somebody_needs_it() {
+    let catalogues = Catalogues::default();
+    let read = async |client: Client| {
+        let discovery = Discovery::sharing(client, &catalogues);
+        discovery.refresh().await.unwrap();
+        discovery
+    };
+    let usual = || stub::client(|asked| stub::discovery(asked).expect("only discovery is asked"));
+    let (one, two, other) = (
+        read(usual()).await,
+        read(usual()).await,
+        read(with_stale_group(json!([]))).await,
+    );
+    let [first, second, third] = [&one, &two, &other].map(|discovery| discovery.catalogue().unwrap());
+    assert!(Arc::ptr_eq(&first, &second) && !Arc::ptr_eq(&first, &third));
+    drop((one, two, other, first, second, third));
+    let _again = read(usual()).await;
+    assert_eq!(catalogues.0.lock().unwrap().len(), 1);
+}

@@ -1,6 +1,7 @@
 //! Watches the metadata of the objects we applied, of whatever kinds, by a label. Tells what changed; keeps a little.
 //!
-//! One watch per kind, for the whole cluster or one namespace; what has no namespace is looked for everywhere. What an object contains is not known here: who needs it reads it.
+//! One watch per kind, for the whole cluster or one namespace; what has no namespace is looked for everywhere. Where a watch is too dear, a kind is
+//! listed now and then instead. What an object contains is not known here: who needs it reads it.
 
 mod seen;
 mod store;
@@ -8,6 +9,7 @@ mod watch;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use kube::client::Client;
 use kube::core::GroupVersionKind;
@@ -21,6 +23,7 @@ pub use self::store::Changed;
 use self::store::Store;
 use crate::discovery::{Discovery, DiscoveryError};
 use crate::object::{GroupKind, ObjectKey, group_kind};
+use crate::watching::Pace;
 
 /// What the watches tell, in order per kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +56,8 @@ struct Inner {
     client: Client,
     discovery: Discovery,
     label: String,
+    /// Of the objects that are looked for.
+    selector: String,
     namespace: String,
     store: RwLock<Store>,
     running: Mutex<HashMap<GroupKind, Running>>,
@@ -88,11 +93,32 @@ impl ObjectWatches {
         (label, namespace): (&str, &str),
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice>) {
+        Self::of_selector(client, discovery, (label, label), namespace, cancel)
+    }
+
+    /// The same, of the parts of one owner alone: others keep theirs in the same cluster, and mark them in the same way.
+    pub fn of_owner(
+        client: Client,
+        discovery: Discovery,
+        (label, owner): (&str, &str),
+        cancel: CancellationToken,
+    ) -> (Self, mpsc::Receiver<Notice>) {
+        Self::of_selector(client, discovery, (label, &format!("{label}={owner}")), "", cancel)
+    }
+
+    fn of_selector(
+        client: Client,
+        discovery: Discovery,
+        (label, selector): (&str, &str),
+        namespace: &str,
+        cancel: CancellationToken,
+    ) -> (Self, mpsc::Receiver<Notice>) {
         let (notices, receiver) = mpsc::channel(NOTICES_WAITING);
         let inner = Inner {
             client,
             discovery,
             label: label.to_owned(),
+            selector: selector.to_owned(),
             namespace: namespace.to_owned(),
             store: RwLock::default(),
             running: Mutex::default(),
@@ -104,6 +130,16 @@ impl ObjectWatches {
 
     /// Starts watching a kind, unless it is watched already (in whatever version). False when it is not served.
     pub async fn ensure(&self, gvk: &GroupVersionKind) -> Result<bool, DiscoveryError> {
+        self.begin(gvk, Pace::Watch).await
+    }
+
+    /// The same, by a list now and this long after the end of each: nothing is told in between, and no connection is kept. A kind that is watched
+    /// already stays so.
+    pub async fn ensure_listed(&self, gvk: &GroupVersionKind, pause: Duration) -> Result<bool, DiscoveryError> {
+        self.begin(gvk, Pace::Lists(pause)).await
+    }
+
+    async fn begin(&self, gvk: &GroupVersionKind, pace: Pace) -> Result<bool, DiscoveryError> {
         let kind = group_kind(gvk);
         if self.is_running(&kind) {
             return Ok(true);
@@ -124,7 +160,7 @@ impl ObjectWatches {
         };
         running.insert(kind.clone(), begun);
         drop(running);
-        tokio::spawn(watch::run(Arc::clone(&self.inner), kind, resolved, end));
+        tokio::spawn(watch::run(Arc::clone(&self.inner), kind, (resolved, pace), end));
         Ok(true)
     }
 

@@ -21,7 +21,7 @@ use crate::object::{GroupKind, ObjectKey};
 use crate::pages::Unreadable;
 use crate::shallow::Shallow;
 use crate::watch_log::WatchLog;
-use crate::watching::watching_since;
+use crate::watching::{Pace, Selection, watching_since};
 
 /// Objects per page: metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
@@ -33,13 +33,18 @@ enum End {
     KindGone,
 }
 
-pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved, cancel: CancellationToken) {
+pub(super) async fn run(
+    inner: Arc<Inner>,
+    kind: GroupKind,
+    (resolved, pace): (Resolved, Pace),
+    cancel: CancellationToken,
+) {
     let watch = Watch {
         inner: &inner,
         kind: &kind,
         cancel: &cancel,
     };
-    let end = cancel.run_until_cancelled(watch.follow(&resolved)).await;
+    let end = cancel.run_until_cancelled(watch.follow(&resolved, pace)).await;
     if matches!(end, Some(End::KindGone)) {
         inner.discovery.invalidate();
         watch.forget(&HashSet::new(), u64::MAX).await;
@@ -56,11 +61,15 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    async fn follow(&self, resolved: &Resolved) -> End {
+    async fn follow(&self, resolved: &Resolved, pace: Pace) -> End {
         let Self { inner, kind, cancel } = *self;
         let api: Api<Shallow<PartialObjectMeta<DynamicObject>>> = resolved.api_within(&inner.client, &inner.namespace);
         let version = Arc::new(AtomicU64::default());
-        let mut events = pin!(watching_since(api, &inner.label, PAGE_SIZE, Arc::clone(&version)));
+        let selection = Selection {
+            labels: &inner.selector,
+            fields: "",
+        };
+        let mut events = pin!(watching_since(api, selection, PAGE_SIZE, Arc::clone(&version), pace));
         let mut listed = HashSet::new();
         let mut before = 0;
         let mut log = WatchLog::new(kind);

@@ -1,0 +1,306 @@
+//! The life of the connection to one workload cluster: one task, which waits for one timer or for whoever wakes it. Nobody waits for the task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::Api;
+use kube::client::ClientBuilder;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until};
+use tower::Layer;
+
+use super::kubeconfig::{Access, secret_name};
+use super::link::Link;
+use super::owner::{CONNECTIONS, Entry, Owner};
+use super::patience::Patience;
+use super::probe::{bounded, probe, unread};
+use super::pulse::Pulse;
+use super::state::{News, Reason, State, Suspicion};
+use crate::client::{Bounds, ReachLayer};
+use crate::failure::chain;
+use crate::objects::Notice;
+
+/// A healthy cluster that says nothing for so long is asked whether it is there. A watch says something every minute (a bookmark), so that one
+/// that is watched is not asked at all.
+const SILENCE: Duration = Duration::from_secs(90);
+
+/// Between a question that was not answered and the second one, which decides.
+const BETWEEN_QUESTIONS: Duration = Duration::from_secs(1);
+
+/// Requests that fail are no reason to ask for so long after a question that was answered.
+const QUIET: Duration = Duration::from_secs(5);
+
+pub(super) struct Task {
+    pub(super) owner: Arc<Owner>,
+    pub(super) entry: Arc<Entry>,
+}
+
+/// A connection, and what its watches tell.
+type Standing = (Link, mpsc::Receiver<Notice>);
+
+/// Why there is no connection.
+enum Trouble {
+    /// There is no kubeconfig.
+    Absent,
+    For(Reason),
+}
+
+impl From<Reason> for Trouble {
+    fn from(reason: Reason) -> Self {
+        Self::For(reason)
+    }
+}
+
+/// How a connection ended.
+enum End {
+    /// Another kubeconfig is there.
+    Renewed,
+    Lost(Trouble),
+}
+
+impl Task {
+    pub(super) async fn run(self) {
+        let cancel = self.entry.cancel.clone();
+        cancel.run_until_cancelled(self.live()).await;
+        let last = self.entry.enter(State::Disconnected, &self.owner.metrics);
+        drop(last);
+        self.owner.metrics.leaves(&State::Disconnected);
+    }
+
+    async fn live(&self) {
+        let mut patience = Patience::of(&self.entry.uid);
+        loop {
+            let attempt = tokio::select! {
+                attempt = self.connect() => attempt,
+                () = self.told() => {
+                    patience.forget();
+                    continue;
+                }
+            };
+            let trouble = match attempt {
+                Ok(standing) => {
+                    patience.succeeded();
+                    match self.stay(standing, &patience).await {
+                        End::Renewed => continue,
+                        End::Lost(trouble) => trouble,
+                    }
+                }
+                Err(trouble) => trouble,
+            };
+            self.lose(trouble, &mut patience).await;
+        }
+    }
+
+    /// Reads the kubeconfig and asks the cluster once.
+    async fn connect(&self) -> Result<Standing, Trouble> {
+        let access = self.read_access().await?;
+        if matches!(self.entry.state(), State::Disconnected) {
+            self.entry.enter(State::Connecting, &self.owner.metrics);
+        }
+        let transport = self.owner.dial.dial(&access).map_err(|error| Reason::Secure {
+            words: bounded(&chain(&error)),
+        })?;
+        let settings = &self.owner.settings;
+        let bounds = Bounds {
+            fence: settings.fence.clone(),
+            reach: ReachLayer::silent(),
+            traffic: self.owner.metrics.traffic.clone(),
+            connections: CONNECTIONS,
+            qps: settings.qps,
+            burst: settings.burst,
+        };
+        let pulse = Pulse::new();
+        let client = bounds.around(ClientBuilder::new(pulse.layer(transport), "default"));
+        probe(&client).await?;
+        let owner = (settings.label.as_str(), self.entry.workload.owner.as_str());
+        let shared = (&self.owner.catalogues, self.owner.metrics.clone());
+        Ok(Link::new(access, (client, pulse), owner, shared, &self.entry.cancel))
+    }
+
+    async fn read_access(&self) -> Result<Access, Trouble> {
+        let workload = &self.entry.workload;
+        let secrets: Api<Secret> = Api::namespaced(self.owner.management.clone(), &workload.namespace);
+        let read = secrets.get_opt(&secret_name(&workload.name)).await;
+        let Some(secret) = read.map_err(|error| unread(&error))? else {
+            self.entry.has_read(None);
+            return Err(Trouble::Absent);
+        };
+        self.entry.has_read(secret.metadata.resource_version.as_deref());
+        let access = Access::of_secret(secret, self.owner.settings.addresses);
+        access.map_err(|refusal| Reason::from(refusal).into())
+    }
+
+    /// Waits until somebody says that it is worth asking again.
+    async fn told(&self) {
+        self.entry.again.notified().await;
+    }
+
+    /// Keeps a connection until it is lost, or one of another kubeconfig is to take its place.
+    async fn stay(&self, (mut link, mut notices): Standing, patience: &Patience) -> End {
+        let connection = link.connection();
+        self.entry.enter(State::Healthy(connection), &self.owner.metrics);
+        self.say("the workload cluster is connected", None);
+        let uid = Arc::clone(&self.entry.uid);
+        self.owner.tell(News::Connected { uid }).await;
+        let silence = patience.spread(SILENCE);
+        let list_pause = patience.spread(self.owner.settings.list_pause);
+        self.follow_kinds(&mut link, list_pause).await;
+        let mut quiet_until = Instant::now();
+        let end = loop {
+            let retry = link.retry();
+            tokio::select! {
+                Some(notice) = notices.recv() => {
+                    if let Notice::Stopped(kind) = &notice {
+                        link.stopped(kind, list_pause);
+                        self.entry.note_unfollowed(true);
+                    }
+                    let uid = Arc::clone(&self.entry.uid);
+                    self.owner.tell(News::Objects { uid, notice }).await;
+                }
+                () = self.entry.again.notified() => {
+                    if self.entry.is_secret_newer() && self.is_renewed(&link).await {
+                        break End::Renewed;
+                    }
+                }
+                () = self.entry.kinds_changed.notified() => self.follow_kinds(&mut link, list_pause).await,
+                () = reach(retry) => {
+                    link.look_again();
+                    self.follow_kinds(&mut link, list_pause).await;
+                }
+                () = worried(&link, quiet_until, silence) => {
+                    if let Err(end) = self.examine(&link).await {
+                        break end;
+                    }
+                    quiet_until = Instant::now() + QUIET;
+                }
+            }
+        };
+        if matches!(end, End::Renewed) {
+            self.entry.enter(State::Connecting, &self.owner.metrics);
+            self.say("the kubeconfig of the workload cluster was renewed", None);
+        }
+        end
+    }
+
+    async fn follow_kinds(&self, link: &mut Link, list_pause: Duration) {
+        let settings = &self.owner.settings;
+        let all = link.follow(&self.entry.kinds(), settings.watches, list_pause).await;
+        self.entry.note_unfollowed(!all);
+    }
+
+    /// Whether the Secret says something else than what the connection was made of.
+    async fn is_renewed(&self, link: &Link) -> bool {
+        match self.read_access().await {
+            Ok(access) => !access.is_same(link.access()),
+            // What cannot be read or used now says nothing about a connection that stands.
+            Err(_) => false,
+        }
+    }
+
+    /// Finds out whether a cluster is lost of which something makes that likely.
+    async fn examine(&self, link: &Link) -> Result<(), End> {
+        let begun = Instant::now();
+        let mut asked = probe(link.client()).await;
+        if asked.as_ref().is_err_and(|reason| !reason.is_of_credentials()) {
+            // Servers close connections that they think nobody uses.
+            sleep(BETWEEN_QUESTIONS).await;
+            asked = probe(link.client()).await;
+        }
+        match asked {
+            Ok(()) => Ok(()),
+            Err(reason) if reason.is_of_credentials() => {
+                if self.is_renewed(link).await {
+                    return Err(End::Renewed);
+                }
+                Err(End::Lost(reason.into()))
+            }
+            // Our own requests may stand in the way of the question.
+            Err(Reason::Wait { .. }) if link.pulse().heard() > begun => Ok(()),
+            Err(reason) => Err(End::Lost(reason.into())),
+        }
+    }
+
+    /// Says that there is no connection, and waits until it is time to try again.
+    async fn lose(&self, trouble: Trouble, patience: &mut Patience) {
+        let reason = match trouble {
+            Trouble::Absent => None,
+            Trouble::For(reason) => Some(reason),
+        };
+        let pause = patience.pause(reason.as_ref());
+        let now = Instant::now();
+        let before = self.entry.state();
+        let state = match &reason {
+            None => State::Disconnected,
+            Some(reason) => State::Suspect(Suspicion {
+                reason: reason.clone(),
+                since: suspected_since(&before).unwrap_or(now),
+                next_attempt: now + pause,
+            }),
+        };
+        self.entry.enter(state, &self.owner.metrics);
+        if is_news(&before, reason.as_ref()) {
+            self.say("the workload cluster is not connected", reason.as_ref());
+            let uid = Arc::clone(&self.entry.uid);
+            self.owner.tell(News::Lost { uid }).await;
+        }
+        drop(before);
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = self.told() => patience.forget(),
+        }
+    }
+
+    fn say(&self, what: &str, reason: Option<&Reason>) {
+        let workload = &self.entry.workload;
+        let (namespace, cluster) = (workload.namespace.as_str(), workload.name.as_str());
+        match reason {
+            Some(reason) => tracing::warn!(namespace, cluster, %reason, "{what}"),
+            None => tracing::info!(namespace, cluster, "{what}"),
+        }
+    }
+}
+
+/// Waits for what makes it likely that a cluster is lost: a request that failed, but not soon after it was found healthy, or that nothing is heard of it
+/// for so long.
+async fn worried(link: &Link, quiet_until: Instant, silence: Duration) {
+    let failure = async {
+        sleep_until(quiet_until).await;
+        link.pulse().troubled().await;
+    };
+    let silent = async {
+        while let due = link.pulse().heard() + silence
+            && due > Instant::now()
+        {
+            sleep_until(due).await;
+        }
+    };
+    tokio::select! {
+        () = failure => {}
+        () = silent => {}
+    }
+}
+
+/// Waits for a time; for ever where there is none.
+async fn reach(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn suspected_since(state: &State) -> Option<Instant> {
+    match state {
+        State::Suspect(suspicion) => Some(suspicion.since),
+        _ => None,
+    }
+}
+
+/// Whether a state says something that was not said before.
+fn is_news(before: &State, reason: Option<&Reason>) -> bool {
+    match (before, reason) {
+        (State::Suspect(before), Some(reason)) => before.reason != *reason,
+        (State::Disconnected, None) => false,
+        _ => true,
+    }
+}

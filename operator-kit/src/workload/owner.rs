@@ -1,0 +1,306 @@
+//! The one owner of connections to workload clusters. Whoever works on a cluster asks it how the cluster is, and is never made to wait.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use http::HeaderValue;
+use kube::client::Client;
+use kube::core::GroupVersionKind;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::addresses::Addresses;
+use super::cluster::Task;
+use super::metrics::WorkloadMetrics;
+use super::secrets;
+use super::state::{News, State};
+use super::transport::{Dial, Network};
+use crate::discovery::Catalogues;
+use crate::lease::Fence;
+
+/// Requests to one cluster under way at once, as long as they are answered soon. Watches come on top. A cluster has few objects of ours, and there
+/// are many clusters.
+pub const CONNECTIONS: usize = 4;
+
+/// News that may wait for the reader; more hold the clusters back that have some.
+const NEWS_WAITING: usize = 1024;
+
+/// How workload clusters are reached, and how hard they are pushed.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// That of the management client: who lost his Lease writes nowhere.
+    pub fence: Fence,
+    /// Requests a second to one cluster that are sustained; 0 or less is no limit. None of them counts for another cluster, or the management cluster.
+    pub qps: f64,
+    /// Requests to one cluster that may go at once before `qps` takes hold.
+    pub burst: u32,
+    /// Sent with every request.
+    pub user_agent: HeaderValue,
+    /// Where clusters may be.
+    pub addresses: Addresses,
+    /// Most watches in one cluster.
+    pub watches: usize,
+    /// Between two lists of a kind for which there is no watch.
+    pub list_pause: Duration,
+    /// The key of the label that marks our objects.
+    pub label: String,
+}
+
+impl Settings {
+    /// What is good for a fleet.
+    pub fn new(fence: Fence, user_agent: HeaderValue, label: &str) -> Self {
+        Self {
+            fence,
+            qps: 20.0,
+            burst: 40,
+            user_agent,
+            addresses: Addresses::default(),
+            watches: 8,
+            list_pause: Duration::from_mins(10),
+            label: label.to_owned(),
+        }
+    }
+}
+
+/// A cluster to be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Namespace of the Cluster.
+    pub namespace: String,
+    /// Name of the Cluster.
+    pub name: String,
+    /// The value of the label on what is ours in it; others may keep theirs there.
+    pub owner: String,
+}
+
+/// The connections of this process to workload clusters, by the uid of the Cluster. Clones share them.
+#[derive(Clone)]
+pub struct WorkloadClusters {
+    owner: Arc<Owner>,
+}
+
+pub(super) struct Owner {
+    /// Where the Secrets with the kubeconfigs are.
+    pub(super) management: Client,
+    pub(super) settings: Settings,
+    pub(super) dial: Arc<dyn Dial>,
+    pub(super) metrics: WorkloadMetrics,
+    /// Most clusters serve the same kinds.
+    pub(super) catalogues: Catalogues,
+    news: mpsc::Sender<News>,
+    entries: Mutex<HashMap<Arc<str>, Arc<Entry>>>,
+    cancel: CancellationToken,
+}
+
+/// One cluster, as its task and those who ask for it share it.
+pub(super) struct Entry {
+    pub(super) uid: Arc<str>,
+    pub(super) workload: Workload,
+    state: RwLock<State>,
+    orders: Mutex<Orders>,
+    /// Ask the cluster again, now.
+    pub(super) again: Notify,
+    /// Other kinds are to be followed.
+    pub(super) kinds_changed: Notify,
+    pub(super) cancel: CancellationToken,
+}
+
+/// What others want of the task.
+#[derive(Default)]
+struct Orders {
+    /// The version of the Secret that was heard of last.
+    told: Option<String>,
+    /// The version that was read last.
+    read: Option<String>,
+    kinds: Arc<[GroupVersionKind]>,
+    /// Not all of them are followed yet.
+    unfollowed: bool,
+}
+
+impl WorkloadClusters {
+    /// Follows nothing yet. The Secrets are read with the client of the management cluster. The receiver must be read: clusters that have news wait
+    /// for it.
+    pub fn new(
+        management: Client,
+        settings: Settings,
+        metrics: WorkloadMetrics,
+        cancel: CancellationToken,
+    ) -> (Self, mpsc::Receiver<News>) {
+        let network = Network {
+            addresses: settings.addresses,
+            user_agent: settings.user_agent.clone(),
+        };
+        Self::dialling(management, settings, metrics, Arc::new(network), cancel)
+    }
+
+    /// The same, over other wires than those of the network.
+    pub fn dialling(
+        management: Client,
+        settings: Settings,
+        metrics: WorkloadMetrics,
+        dial: Arc<dyn Dial>,
+        cancel: CancellationToken,
+    ) -> (Self, mpsc::Receiver<News>) {
+        let (news, receiver) = mpsc::channel(NEWS_WAITING);
+        let owner = Owner {
+            management,
+            settings,
+            dial,
+            metrics,
+            catalogues: Catalogues::default(),
+            news,
+            entries: Mutex::default(),
+            cancel,
+        };
+        (Self { owner: Arc::new(owner) }, receiver)
+    }
+
+    /// How a cluster is now. Asks nobody.
+    pub fn get(&self, uid: &str) -> State {
+        let entry = self.owner.entries().get(uid).cloned();
+        entry.map_or(State::Disconnected, |entry| entry.state())
+    }
+
+    /// Follows a cluster from now on, unless it is followed already.
+    pub fn follow(&self, uid: &str, workload: &Workload) {
+        let mut entries = self.owner.entries();
+        if let Some(entry) = entries.get(uid) {
+            if entry.workload == *workload {
+                return;
+            }
+            entry.cancel.cancel();
+        }
+        let entry = Arc::new(Entry {
+            uid: Arc::from(uid),
+            workload: workload.clone(),
+            state: RwLock::new(State::Disconnected),
+            orders: Mutex::default(),
+            again: Notify::new(),
+            kinds_changed: Notify::new(),
+            cancel: self.owner.cancel.child_token(),
+        });
+        entries.insert(Arc::clone(&entry.uid), Arc::clone(&entry));
+        drop(entries);
+        self.owner.metrics.enters(&State::Disconnected);
+        let owner = Arc::clone(&self.owner);
+        tokio::spawn(Task { owner, entry }.run());
+    }
+
+    /// Follows the marked objects of exactly these kinds, of which the first ones matter most: as many as there may be watches are watched, the others
+    /// listed now and then. Those that are not served are looked for again now and then, and with every call.
+    pub fn follow_kinds(&self, uid: &str, kinds: &[GroupVersionKind]) {
+        let entry = self.owner.entries().get(uid).cloned();
+        let Some(entry) = entry else { return };
+        let mut orders = entry.orders();
+        if orders.unfollowed || *orders.kinds != *kinds {
+            orders.kinds = Arc::from(kinds);
+            entry.kinds_changed.notify_one();
+        }
+    }
+
+    /// Something happened for which a cluster may answer now, such as its control plane being initialised: it is asked at once, and does not wait for the
+    /// end of a pause or of an attempt that began before. A healthy one is left in peace.
+    pub fn hurry(&self, uid: &str) {
+        let entry = self.owner.entries().get(uid).cloned();
+        if let Some(entry) = entry {
+            entry.again.notify_one();
+        }
+    }
+
+    /// Hears from now on when kubeconfigs are written in a namespace, or in all when it is empty.
+    pub fn watch_secrets(&self, namespace: &str) {
+        let following = secrets::follow(self.owner.management.clone(), namespace.to_owned(), self.clone());
+        let cancel = self.owner.cancel.clone();
+        tokio::spawn(async move { cancel.run_until_cancelled_owned(following).await });
+    }
+
+    /// The Secret with the kubeconfig of a Cluster (namespace and name) has this version now. It is connected to anew when that says something else
+    /// than before.
+    pub fn kubeconfig_written(&self, (namespace, name): (&str, &str), version: &str) {
+        let is_of = |entry: &Entry| entry.workload.namespace == namespace && entry.workload.name == name;
+        for entry in self.owner.entries().values().filter(|entry| is_of(entry)) {
+            entry.hear_of(version);
+        }
+    }
+
+    /// Ends everything there is of a cluster: its task, its watches, and the connections that nobody uses any more.
+    pub fn forget(&self, uid: &str) {
+        if let Some(entry) = self.owner.entries().remove(uid) {
+            entry.cancel.cancel();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn owner_metrics(&self) -> WorkloadMetrics {
+        self.owner.metrics.clone()
+    }
+
+    /// Clusters that are followed.
+    pub fn len(&self) -> usize {
+        self.owner.entries().len()
+    }
+
+    /// No cluster is followed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Owner {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Entry>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the reader, and not for one who has gone.
+    pub(super) async fn tell(&self, news: News) {
+        let _ = self.news.send(news).await;
+    }
+}
+
+impl Entry {
+    pub(super) fn state(&self) -> State {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Enters a state; gives the one before.
+    pub(super) fn enter(&self, state: State, metrics: &WorkloadMetrics) -> State {
+        let mut slot = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        metrics.enters(&state);
+        let before = std::mem::replace(&mut *slot, state);
+        metrics.leaves(&before);
+        before
+    }
+
+    fn orders(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The Secret has this version now.
+    fn hear_of(&self, version: &str) {
+        let mut orders = self.orders();
+        if orders.read.as_deref() != Some(version) && orders.told.as_deref() != Some(version) {
+            orders.told = Some(version.to_owned());
+            self.again.notify_one();
+        }
+    }
+
+    /// The Secret was read in this version.
+    pub(super) fn has_read(&self, version: Option<&str>) {
+        self.orders().read = version.map(str::to_owned);
+    }
+
+    /// Whether another version of the Secret was heard of since it was read.
+    pub(super) fn is_secret_newer(&self) -> bool {
+        let orders = self.orders();
+        orders.told.is_some() && orders.told != orders.read
+    }
+
+    pub(super) fn kinds(&self) -> Arc<[GroupVersionKind]> {
+        Arc::clone(&self.orders().kinds)
+    }
+
+    pub(super) fn note_unfollowed(&self, unfollowed: bool) {
+        self.orders().unfollowed = unfollowed;
+    }
+}

@@ -1,0 +1,120 @@
+//! One cheap question, to find out whether a cluster answers us, and what it means when it does not.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use crds::conditions::one_line;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use kube::client::{Body, Client};
+use tokio::time::timeout;
+
+use super::state::Reason;
+use crate::failure::{chain, words_of};
+
+/// Until the whole answer is here.
+pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+
+/// What everybody may ask who is known, and what API servers answer from memory (`system:public-info-viewer`).
+const QUESTION: &str = "/version";
+
+/// Most bytes of the answer; real ones have some hundred.
+const ANSWER_LIMIT: usize = 64 << 10;
+
+/// Most bytes of words of others.
+const WORDS_LIMIT: usize = 1 << 10;
+
+/// Asks once.
+pub(super) async fn probe(client: &Client) -> Result<(), Reason> {
+    let silent = Reason::Wait {
+        seconds: DEADLINE.as_secs(),
+    };
+    timeout(DEADLINE, ask(client)).await.unwrap_or(Err(silent))
+}
+
+async fn ask(client: &Client) -> Result<(), Reason> {
+    let request = Request::get(QUESTION).body(Body::empty());
+    let request = request.map_err(|error| Reason::Reach {
+        words: bounded(&chain(&error)),
+    })?;
+    let answer = client.send(request).await.map_err(|error| reason_of(&error))?;
+    let (head, body) = answer.into_parts();
+    match head.status {
+        StatusCode::UNAUTHORIZED => return Err(Reason::Authenticate),
+        status if status.is_server_error() => return Err(Reason::Answer { code: status.as_u16() }),
+        _ => {}
+    }
+    // A connection whose answer was read is used again.
+    match Limited::new(body, ANSWER_LIMIT).collect().await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(reason_of(error.as_ref())),
+    }
+}
+
+/// Why there was no answer.
+fn reason_of(error: &(dyn Error + 'static)) -> Reason {
+    let words = bounded(&chain(error));
+    if is_of_tls(error) {
+        Reason::Secure { words }
+    } else {
+        Reason::Reach { words }
+    }
+}
+
+/// The words of an answer of the management cluster.
+pub(super) fn unread(error: &kube::Error) -> Reason {
+    Reason::ReadSecret {
+        words: bounded(&words_of(error)),
+    }
+}
+
+pub(super) fn bounded(words: &str) -> String {
+    one_line(words, WORDS_LIMIT)
+}
+
+/// Whether an error stems from TLS: a certificate that one side does not trust. What is told to have gone wrong by an I/O error is not among its
+/// sources, but in it.
+fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(link) = next {
+        if link.is::<rustls::Error>() {
+            return true;
+        }
+        let inner = link.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = match inner {
+            Some(inner) => Some(inner),
+            None => link.source(),
+        };
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::CertificateError;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_is_told_apart_from_a_cluster_that_is_away() {
+        let untrusted = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let within = io::Error::new(io::ErrorKind::InvalidData, untrusted);
+        let error = kube::Error::Service(io::Error::other(within).into());
+        assert!(matches!(reason_of(&error), Reason::Secure { .. }));
+        let refused = kube::Error::Service(io::Error::from(io::ErrorKind::ConnectionRefused).into());
+        assert!(matches!(reason_of(&refused), Reason::Reach { .. }));
+    }
+
+    #[test]
+    fn words_of_others_are_one_short_line() {
+        let words = format!("first\nsecond\u{1b}[2J {}", "x".repeat(1 << 16));
+        let Reason::Reach { words } = reason_of(&io::Error::other(words)) else {
+            panic!("a reason")
+        };
+        assert!(
+            words.len() <= WORDS_LIMIT && words.starts_with("first second"),
+            "{words}"
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! Hears what a cluster answers, whoever asked: while it says something it is there, and nobody has to ask whether it is.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::Frame;
+use kube::client::Body;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tower::{BoxError, Layer, Service};
+
+/// A request that is given up after so long without an answer is a sign that something is wrong.
+const LONG: Duration = Duration::from_secs(10);
+
+/// What is heard of one cluster. Clones share it.
+#[derive(Clone)]
+pub(super) struct Pulse(Arc<Inner>);
+
+struct Inner {
+    heard: Mutex<Instant>,
+    trouble: Notify,
+}
+
+impl Pulse {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Inner {
+            heard: Mutex::new(Instant::now()),
+            trouble: Notify::new(),
+        }))
+    }
+
+    /// When something was heard last.
+    pub(super) fn heard(&self) -> Instant {
+        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a request fails so that the cluster may be lost.
+    pub(super) async fn troubled(&self) {
+        self.0.trouble.notified().await;
+    }
+
+    fn hear(&self) {
+        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn worry(&self) {
+        self.0.trouble.notify_one();
+    }
+}
+
+impl<S> Layer<S> for Pulse {
+    type Service = Felt<S>;
+
+    fn layer(&self, inner: S) -> Felt<S> {
+        let pulse = self.clone();
+        Felt { inner, pulse }
+    }
+}
+
+pub(super) struct Felt<S> {
+    inner: S,
+    pulse: Pulse,
+}
+
+impl<S, B> Service<Request<Body>> for Felt<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<FeltBody<B>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let answer = self.inner.call(request);
+        let pulse = self.pulse.clone();
+        Box::pin(async move {
+            let waiting = Waiting {
+                since: Instant::now(),
+                pulse: pulse.clone(),
+            };
+            let answer = answer.await;
+            drop(waiting);
+            match &answer {
+                Ok(answer) => {
+                    pulse.hear();
+                    if answer.status() == StatusCode::UNAUTHORIZED {
+                        pulse.worry();
+                    }
+                }
+                Err(_) => pulse.worry(),
+            }
+            answer.map(|answer| answer.map(|inner| FeltBody { inner, pulse }))
+        })
+    }
+}
+
+/// A request without an answer. Whoever gives it up may have waited long.
+struct Waiting {
+    since: Instant,
+    pulse: Pulse,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.since.elapsed() >= LONG {
+            self.pulse.worry();
+        }
+    }
+}
+
+pub(super) struct FeltBody<B> {
+    inner: B,
+    pulse: Pulse,
+}
+
+impl<B> http_body::Body for FeltBody<B>
+where
+    B: http_body::Body<Data = Bytes, Error = BoxError> + Unpin,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.get_mut();
+        let frame = Pin::new(&mut this.inner).poll_frame(cx);
+        match &frame {
+            Poll::Ready(Some(Ok(_))) => this.pulse.hear(),
+            Poll::Ready(Some(Err(_))) => this.pulse.worry(),
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        frame
+    }
+}
