@@ -58,9 +58,15 @@ struct Watch<'a> {
 impl Watch<'_> {
     async fn follow(&self, resolved: &Resolved) -> End {
         let Self { inner, kind, cancel } = *self;
-        let api: Api<Shallow<PartialObjectMeta<DynamicObject>>> = resolved.api_within(&inner.client, &inner.namespace);
+        let api: Api<Shallow<PartialObjectMeta<DynamicObject>>> =
+            resolved.api_within(&inner.client, &inner.marked.namespace);
         let version = Arc::new(AtomicU64::default());
-        let mut events = pin!(watching_since(api, &inner.label, PAGE_SIZE, Arc::clone(&version)));
+        let mut events = pin!(watching_since(
+            api,
+            &inner.marked.selector(),
+            PAGE_SIZE,
+            Arc::clone(&version)
+        ));
         let mut listed = HashSet::new();
         let mut before = 0;
         let mut log = WatchLog::new(kind);
@@ -126,7 +132,7 @@ impl Watch<'_> {
     }
 
     async fn put(&self, metadata: &ObjectMeta, note: impl FnOnce(&mut Store, Seen) -> Option<Changed>) -> bool {
-        let Some(seen) = Seen::of(metadata, &self.inner.label) else {
+        let Some(seen) = Seen::of(metadata, &self.inner.marked.label) else {
             return true;
         };
         self.change(|store| note(store, seen)).await
