@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::clusters::CLUSTER_API_GROUP;
-use crate::release::is_predecessors;
+use crate::objects::is_predecessors;
 
 /// One such class.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod latecomers;
 mod leftovers;
 mod looking;
 mod metrics;
+mod objects;
 mod operator;
 mod providers;
 mod release;

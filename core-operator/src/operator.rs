@@ -18,7 +18,7 @@ use kube::runtime::{Controller, reflector};
 use kube::{Api, Client, Resource, ResourceExt};
 use operator_kit::events::Events;
 use operator_kit::lease::Tenure;
-use operator_kit::objects::ObjectWatches;
+use operator_kit::objects::{Marked, ObjectWatches};
 use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
@@ -39,8 +39,9 @@ use crate::latecomers::Latecomers;
 use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::{Metrics, Outcome, Supply, Work};
+use crate::objects::{Memories, Place};
 use crate::providers::Providers;
-use crate::release::{Claims, LiveMarks, Memories};
+use crate::release::{Claims, LiveMarks};
 use crate::sources::{Cache, CacheOptions, SourceOptions, Sources};
 use crate::stack::StackMemories;
 use crate::surroundings::look_around;
@@ -203,19 +204,21 @@ fn assemble(
         notices: cluster_notices,
     } = sight;
     let here = args.scope.namespace.as_str();
-    let (objects, object_notices) =
-        ObjectWatches::new(client.clone(), discovery.clone(), (labels::PART_OF, here), stop.clone());
+    let marked = Marked::by_anybody(labels::PART_OF, here);
+    let (objects, object_notices) = ObjectWatches::new(client.clone(), discovery.clone(), marked, stop.clone());
     let (leftovers, left_behind) = Leftovers::start(client.clone(), discovery.clone(), &crds, here, stop.clone());
     let (providers, provider_changes) =
         Providers::new(client.clone(), discovery.clone(), crds.clone(), here, stop.clone());
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
-        client: client.clone(),
+        management: Place {
+            client: client.clone(),
+            discovery,
+            crds: crds.clone(),
+            objects,
+        },
         clock: Clock::start(),
         tenure: tidings.tenure.clone(),
-        discovery,
-        crds: crds.clone(),
-        objects,
         clusters,
         leftovers,
         providers,

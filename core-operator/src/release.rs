@@ -1,26 +1,15 @@
 //! The driver of ClusterStackRelease: observe, plan, execute, write the status, say when to look again.
 
-mod adoption;
-mod bodies;
 mod claims;
-mod definition;
-mod execute;
-mod inherited;
-mod intent;
 mod kinds;
-mod live;
 mod marks;
 mod memory;
 mod observe;
 mod own;
 mod provider;
-mod reading;
-mod refusal;
-mod remember;
-mod scopes;
 mod sharing;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crds::events::Happening;
@@ -31,20 +20,20 @@ use operator_kit::events::EventType;
 use operator_kit::telemetry::log_refusal;
 use planning::election::shard_of_release;
 use planning::next::retry_delay_seconds;
-use planning::release::{ReleaseAction, ReleasePlan, Step, corrected, corrections, plan, unreached};
+use planning::objects::{corrected, corrections};
+use planning::release::{ReleaseAction, ReleasePlan, Step, plan};
 
 pub(crate) use self::claims::{Claims, handles, mark, names, object_handle};
 pub(crate) use self::kinds::kinds_of;
-pub(crate) use self::live::is_predecessors;
 pub(crate) use self::marks::LiveMarks;
-pub(crate) use self::memory::Memories;
+pub(crate) use self::memory::ReleaseMemory;
 pub(crate) use self::provider::{group_kind, owner_reference};
 
-use self::execute::{Outcome, Pass};
-use self::memory::{ReleaseMemory, Wishes};
-use self::observe::{Sight, lock, observe};
-use self::own::write_status;
+use self::memory::Wishes;
+use self::observe::{Sight, observe};
+use self::own::{ReleaseOwner, write_status};
 use crate::context::Context;
+use crate::objects::{Memory, Outcome, Pass, lock};
 use crate::operator::Look;
 use crate::spans::reconciled;
 
@@ -77,9 +66,9 @@ async fn work_on(
     context: &Context,
     mut release: Arc<ClusterStackRelease>,
     part_of: String,
-    memory: Arc<Mutex<ReleaseMemory>>,
+    memory: Arc<Memory<ReleaseMemory>>,
 ) -> Option<Duration> {
-    if lock(&memory).hear(Wishes::of(&release)) {
+    if memory.hear(Wishes::of(&release)) {
         context.sources.request(&release);
     }
     for _ in 0..ROUNDS {
@@ -90,16 +79,13 @@ async fn work_on(
         if plan.steps.is_empty() {
             break;
         }
-        let pass = Pass {
+        let owner = ReleaseOwner {
             context,
             part_of: &part_of,
             memory: &memory,
             sight: &sight,
         };
-        tell_unreached(context, &release, &sight, &plan.steps);
-        let outcome = pass.run(Arc::clone(&release), &plan.steps).await;
-        tell_corrections(context, &release, &sight, &plan.steps, &memory);
-        match outcome {
+        match perform(&owner, &release, &plan.steps).await {
             Outcome::Current(current) => release = current,
             Outcome::Refused { message } => return Some(after_refusal(&release, &memory, &message)),
             Outcome::Awaited(current) => {
@@ -132,11 +118,39 @@ async fn work_on(
     again
 }
 
+/// Performs the steps of a plan, and tells people what they did of their own accord.
+async fn perform(
+    owner: &ReleaseOwner<'_>,
+    release: &Arc<ClusterStackRelease>,
+    steps: &[Step],
+) -> Outcome<ClusterStackRelease> {
+    let ReleaseOwner {
+        context,
+        part_of,
+        memory,
+        sight,
+    } = *owner;
+    let pass = Pass {
+        clock: &context.clock,
+        metrics: &context.metrics,
+        events: &context.events,
+        place: &context.management,
+        part_of,
+        memory: &memory.objects,
+        intents: sight.observed.rendering.intents(),
+        owner,
+    };
+    tell_unreached(context, release, sight, steps);
+    let outcome = pass.run(Arc::clone(release), steps).await;
+    tell_corrections(context, release, sight, steps, memory);
+    outcome
+}
+
 /// Writes the status that follows, and tells what it says for the first time.
 async fn settle(
     context: &Context,
     release: &ClusterStackRelease,
-    memory: &Mutex<ReleaseMemory>,
+    memory: &Memory<ReleaseMemory>,
     plan: &ReleasePlan,
 ) -> Option<Duration> {
     let written = match write_status(context, release, &plan.status).await {
@@ -150,10 +164,10 @@ async fn settle(
             before.unwrap_or_default(),
             &plan.status.conditions,
         );
-        lock(memory).status_written_at = Some(context.now());
+        lock(&memory.own).status_written_at = Some(context.now());
     }
     context.releases.note(written);
-    lock(memory).refusals = 0;
+    lock(&memory.own).refusals = 0;
     context.until(plan.next)
 }
 
@@ -161,7 +175,7 @@ async fn look(
     context: &Context,
     release: &ClusterStackRelease,
     part_of: &str,
-    memory: &Mutex<ReleaseMemory>,
+    memory: &Memory<ReleaseMemory>,
 ) -> Option<Sight> {
     let (namespace, name) = (release.namespace().unwrap_or_default(), release.name_any());
     let looking = Box::pin(observe(context, release, part_of, memory));
@@ -173,8 +187,8 @@ async fn look(
 
 /// When to look again after the release object could not be written. Where somebody else wrote it, the watch usually tells before; where the
 /// API server refuses, asking again at once would only be noise.
-fn after_refusal(release: &ClusterStackRelease, memory: &Mutex<ReleaseMemory>, message: &str) -> Duration {
-    let mut memory = lock(memory);
+fn after_refusal(release: &ClusterStackRelease, memory: &Memory<ReleaseMemory>, message: &str) -> Duration {
+    let mut memory = lock(&memory.own);
     memory.refusals = memory.refusals.saturating_add(1);
     log_refusal("ClusterStackRelease", release, memory.refusals, message);
     Duration::from_secs(retry_delay_seconds(memory.refusals).unsigned_abs())
@@ -186,11 +200,11 @@ fn tell_corrections(
     release: &ClusterStackRelease,
     sight: &Sight,
     steps: &[Step],
-    memory: &Mutex<ReleaseMemory>,
+    memory: &Memory<ReleaseMemory>,
 ) {
-    let memory = lock(memory);
-    let done = corrections(steps).filter(|key| memory.objects.get(key).is_some_and(|object| object.verified.is_some()));
-    if let Some(message) = corrected(&sight.observed, done) {
+    let memory = lock(&memory.objects);
+    let done = corrections(steps).filter(|key| memory.get(key).is_some_and(|object| object.verified.is_some()));
+    if let Some(message) = corrected(&sight.observed.set(), done) {
         let about = release.object_ref(&());
         let (namespace, name) = (&about.namespace, &about.name);
         tracing::info!(
@@ -208,9 +222,9 @@ fn tell_corrections(
 
 /// Names what a release goes without that asked for it.
 fn tell_unreached(context: &Context, release: &ClusterStackRelease, sight: &Sight, steps: &[Step]) {
-    let mut actions = steps.iter().flat_map(|step| &step.actions);
+    let mut actions = steps.iter().flat_map(Step::on_owner);
     let goes = actions.any(|action| matches!(action, ReleaseAction::RemoveFinalizer));
-    if let Some(message) = unreached(&sight.observed).filter(|_| goes) {
+    if let Some(message) = sight.observed.set().unreached().filter(|_| goes) {
         let about = release.object_ref(&());
         context
             .events
@@ -221,8 +235,8 @@ fn tell_unreached(context: &Context, release: &ClusterStackRelease, sight: &Sigh
 #[cfg(feature = "mutants")]
 fn with_late_inventory(mut plan: ReleasePlan) -> ReleasePlan {
     if operator_kit::mutants::planted(operator_kit::mutants::Mutant::LateInventory) {
-        let records = |action: &_| matches!(action, planning::release::ReleaseAction::RecordInventory { .. });
-        plan.steps.sort_by_key(|step| step.actions.iter().any(records));
+        let records = |action: &_| matches!(action, ReleaseAction::RecordInventory { .. });
+        plan.steps.sort_by_key(|step| step.on_owner().any(records));
     }
     plan
 }

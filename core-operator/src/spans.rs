@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use planning::release::ReleaseAction;
+use planning::objects::{Action, OwnAction};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
@@ -29,7 +29,7 @@ pub(crate) async fn reconciled(
 }
 
 /// The span of one action on one object, within that of the reconcile.
-pub(crate) fn acting(action: &ReleaseAction) -> Span {
+pub(crate) fn acting<Own: OwnAction>(action: &Action<Own>) -> Span {
     let verb = action.name();
     let Some(key) = action.object() else {
         return tracing::info_span!("action", otel.name = verb, otel.status_code = Empty, error = Empty);

@@ -83,7 +83,10 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
     if before == plan.status {
         return true;
     }
-    let api: Api<ClusterStack> = Api::namespaced(context.client.clone(), &stack.namespace().unwrap_or_default());
+    let api: Api<ClusterStack> = Api::namespaced(
+        context.management.client.clone(),
+        &stack.namespace().unwrap_or_default(),
+    );
     let wanted = ClusterStack {
         status: Some(plan.status.clone()),
         ..stack.clone()

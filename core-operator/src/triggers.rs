@@ -114,7 +114,7 @@ impl Triggers {
         let namespace = release.namespace().unwrap_or_default();
         self.release_changed(release);
         self.stacks_of(context, &namespace, &release.name_any());
-        let marked = context.objects.by_part_of(&mark(release), &namespace);
+        let marked = context.management.objects.by_part_of(&mark(release), Some(&namespace));
         let marked = marked.iter().map(|(key, _)| object_handle(key));
         let handles: Vec<String> = context.claims.forget(release).into_iter().chain(marked).collect();
         self.sharers(context, release, &handles);
@@ -460,6 +460,7 @@ fn end_idle_followers(context: &Context) {
         context.providers.follow_only(&stacks, &releases);
         let kinds = kinds_of(context, &releases);
         context
+            .management
             .objects
             .keep(|kind, asked| kinds.contains(kind) || is_recent(asked));
     }

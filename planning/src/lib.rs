@@ -14,6 +14,7 @@ pub mod image;
 pub mod next;
 pub mod node_image;
 pub mod object_key;
+pub mod objects;
 pub mod outage;
 mod pause;
 pub mod polling;

@@ -11,7 +11,7 @@ use crds::resource::Resource;
 use crds::{ClusterStackRelease, labels};
 use kube::ResourceExt;
 use planning::object_key::ObjectKey;
-use planning::release::key_of;
+use planning::objects::key_of;
 
 /// By what a release is found that has to do with an object: the objects that its inventory names, and its mark. Two may give the same handle, so
 /// whoever is found has to be asked.

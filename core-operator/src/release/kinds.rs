@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashSet};
 
 use crds::{ClusterStackRelease, labels};
 use kube::ResourceExt;
-use operator_kit::object::{GroupKind, ObjectKey};
-use planning::release::{Rendering, key_of};
+use operator_kit::object::GroupKind;
+use planning::objects::{Rendering, key_of};
 
 use super::claims::rows;
+use super::memory::ReleaseMemory;
 use crate::context::Context;
 
 /// How many kinds are looked after that nothing but the annotation of a release names. It helps when the inventory was lost, and whoever may
@@ -16,10 +17,8 @@ const NAMED_ALONE: usize = 32;
 
 /// The kinds of what is rendered.
 pub(super) fn rendered_kinds(rendering: &Rendering) -> BTreeSet<GroupKind> {
-    match rendering {
-        Rendering::Rendered { intents } => intents.keys().map(ObjectKey::group_kind).collect(),
-        _ => BTreeSet::new(),
-    }
+    let intents = rendering.intents().into_iter().flatten();
+    intents.map(|(key, _)| key.group_kind()).collect()
 }
 
 /// The kinds that the annotation of a release names: all that it renders (`rendered`) or that are in its inventory, and of others some.
@@ -46,7 +45,7 @@ pub(super) fn marked_kinds(release: &ClusterStackRelease, rendered: BTreeSet<Gro
 
 /// The kinds that any of these releases has, wants or names.
 pub(crate) fn kinds_of(context: &Context, releases: &[impl AsRef<ClusterStackRelease>]) -> HashSet<GroupKind> {
-    let mut kinds = context.memories.kinds();
+    let mut kinds = context.memories.kinds(ReleaseMemory::kinds);
     for release in releases {
         let release = release.as_ref();
         kinds.extend(rows(release).map(|row| key_of(row).group_kind()));

@@ -5,20 +5,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crds::{ClusterStackRelease, labels};
-use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 use operator_kit::failure::words_of;
 use operator_kit::object::ObjectKey;
-use operator_kit::objects::Seen;
 use operator_kit::pages::{Pages, Unreadable};
+use planning::objects::OwnerKind;
 
 use super::claims::{mark, mark_handle};
 use crate::context::Context;
 use crate::shared_answer::SharedAnswer;
-
-/// Said of an object that carries another release's mark.
-pub(super) const FOREIGN: &str = "the object belongs to another release";
 
 /// Metadata of releases per page, where they fit.
 const PAGE_SIZE: u32 = 250;
@@ -53,18 +49,6 @@ impl LiveMarks {
     }
 }
 
-/// Refuses where the release is there whose mark an object carries, or where nobody can tell. What becomes of the objects of releases that are watched
-/// has been decided before.
-pub(super) async fn left_behind(context: &Context, key: &ObjectKey) -> Result<(), String> {
-    let Some(seen) = context.objects.get(key) else {
-        return Ok(());
-    };
-    if is_elsewhere(context, key, &seen.part_of).await? {
-        return Err(FOREIGN.to_owned());
-    }
-    Ok(())
-}
-
 /// Whether a release has this mark that is not watched, so that somebody else looks after it; an error where nobody can tell.
 pub(super) async fn is_elsewhere(context: &Context, key: &ObjectKey, part_of: &str) -> Result<bool, String> {
     let is_marked_so = |release: &ClusterStackRelease| mark(release) == part_of;
@@ -72,21 +56,15 @@ pub(super) async fn is_elsewhere(context: &Context, key: &ObjectKey, part_of: &s
     if !watched.is_empty() || !labels::is_part_of(part_of) {
         return Ok(false);
     }
-    let found = context.live_marks.has(&context.client, key, part_of).await;
+    let found = context.live_marks.has(&context.management.client, key, part_of).await;
     found.map_err(|error| {
         format!(
-            "{FOREIGN}, and whether that is still there nobody can tell ({}); if it is gone, remove the label {} from the object",
+            "{}, and whether that is still there nobody can tell ({}); if it is gone, remove the label {} from the object",
+            OwnerKind::Release.foreign(),
             words_of(&error),
             labels::PART_OF
         )
     })
-}
-
-/// Takes note of an object that another release has made before the watch showed it: what becomes of it is decided anew.
-pub(super) async fn note_foreign(context: &Context, part_of: &str, key: &ObjectKey, live: &DynamicObject) {
-    if let Some(seen) = Seen::of(&live.metadata, labels::PART_OF) {
-        context.objects.note(part_of, key, seen).await;
-    }
 }
 
 /// In this namespace, or in all where it is empty. One whose metadata is too large is there as the others are.

@@ -1,32 +1,25 @@
 //! Reads everything that a decision about a release needs: caches, watches, files, the renderer. Judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crds::labels;
 use crds::names::ReleaseTag;
 use crds::policy::HelmProfile;
 use crds::{ClusterStackRelease, ClusterStackReleaseStatus};
 use kube::ResourceExt;
-use kube::core::GroupVersionKind;
 use operator_kit::failure::chain;
-use operator_kit::object::{GroupKind, ObjectKey, group_kind};
-use operator_kit::objects;
-use planning::release::{
-    Assets, Intent, KindScope, ObjectObserved, Provider, ReleaseObserved, RenderAttempts, Rendering, Seen, key_of,
-};
+use operator_kit::object::{GroupKind, ObjectKey};
+use planning::objects::{ObjectObserved, RenderAttempts, Rendering};
+use planning::release::{Assets, Provider, ReleaseObserved};
 use release::Admitted;
 
-use super::claims::mark;
-use super::inherited::locate;
-use super::intent::{Intents, intents};
 use super::kinds::{marked_kinds, rendered_kinds};
-use super::memory::{ReleaseMemory, Remembered};
+use super::memory::ReleaseMemory;
 use super::provider;
-use super::scopes::{self, Scopes};
 use super::sharing::observe_sharing;
-use crate::context::{Context, KindFacts};
+use crate::context::Context;
 use crate::lanes::{Failed, Unrendered};
+use crate::objects::{Asked, Intents, Memory, Scopes, locate, lock};
 use crate::sources::Opened;
 
 /// What one look has found, with what the execution of the plan needs besides.
@@ -43,7 +36,7 @@ pub(crate) async fn observe(
     context: &Context,
     release: &ClusterStackRelease,
     part_of: &str,
-    memory: &Mutex<ReleaseMemory>,
+    memory: &Memory<ReleaseMemory>,
 ) -> Sight {
     let tag = release.name_any();
     let namespace = release.namespace().unwrap_or_default();
@@ -52,7 +45,7 @@ pub(crate) async fn observe(
     let paused = annotations.contains_key(labels::PAUSED);
     let mut status = release.status.clone().unwrap_or_default();
     if !paused {
-        locate(context, &namespace, &mut status.resources).await;
+        locate(&context.management, &namespace, &mut status.resources).await;
     }
     let (used_by, in_doubt) = if deleting {
         used_by(context, &namespace, &tag, memory).await
@@ -61,22 +54,23 @@ pub(crate) async fn observe(
     };
     let in_use = used_by.as_ref().is_some_and(|clusters| !clusters.is_empty());
     // Of a release that is to go the files are needed to tell how its objects are, as long as somebody uses them.
-    let (assets, files) = if paused || (deleting && !in_use) {
-        (Assets::NotRead, None)
-    } else {
-        assets(context, release).await
-    };
-    let (rendering, brought) = match &files {
-        Some(files) if !is_spared(&assets, &status) => rendering(context, release, files, part_of, memory).await,
-        _ => (Rendering::NotRendered, Scopes::new()),
-    };
+    let are_needed = !paused && (!deleting || in_use);
+    let (assets, files) = assets(context, release, are_needed).await;
+    let made_from = files.as_ref().filter(|_| !is_spared(&assets, &status));
+    let (rendering, brought) = rendering(context, release, made_from, part_of, memory).await;
     let group_kinds = marked_kinds(release, rendered_kinds(&rendering));
-    // Before the objects: a list that ends in between must not count.
-    let unlisted = unlisted(context, &group_kinds).await;
-    let mut objects = objects(context, release, &status, &group_kinds, &rendering, &brought, memory).await;
-    observe_sharing(context, release, &rendering, &mut objects);
-    let (status_written_at, controlled) = lock(memory).last_writes();
-    let (unwatched, forbidden) = unwatched(context, &objects, &unlisted);
+    let asked = Asked {
+        part_of,
+        namespace: Some(&namespace),
+        rows: &status.resources,
+        kinds: &group_kinds,
+        intents: rendering.intents(),
+        brought: &brought,
+        memory: &memory.objects,
+    };
+    let (unlisted, objects) = objects(context, release, &asked, &rendering).await;
+    let (status_written_at, controlled) = lock(&memory.own).last_writes();
+    let (unwatched, forbidden) = context.management.unwatched(&objects, &unlisted);
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),
@@ -115,45 +109,13 @@ fn is_spared(assets: &Assets, status: &ClusterStackReleaseStatus) -> bool {
     applied && assets.moved_from(status).is_some()
 }
 
-/// The kinds that are served and whose watches (begun here if need be) have yet to list.
-async fn unlisted(context: &Context, kinds: &BTreeSet<GroupKind>) -> BTreeSet<GroupKind> {
-    let mut unlisted = BTreeSet::new();
-    for kind in kinds {
-        if context.kind(kind).await.maybe_served() && !context.objects.synced(kind) {
-            unlisted.insert(kind.clone());
-        }
-    }
-    unlisted
-}
-
-/// What the API server says of these kinds, and of those of these objects, that have not been listed; and which of them it does not let be listed.
-fn unwatched(
-    context: &Context,
-    objects: &BTreeMap<ObjectKey, ObjectObserved>,
-    unlisted: &BTreeSet<GroupKind>,
-) -> (BTreeMap<GroupKind, String>, BTreeSet<GroupKind>) {
-    let unwatched = objects.iter().filter(|(_, object)| object.served && !object.watched);
-    let mut kinds: BTreeSet<GroupKind> = unwatched.map(|(key, _)| key.group_kind()).collect();
-    kinds.extend(unlisted.iter().cloned());
-    let (mut told, mut forbidden) = (BTreeMap::new(), BTreeSet::new());
-    for kind in kinds {
-        if let Some(trouble) = context.objects.trouble(&kind) {
-            if trouble.forbidden {
-                forbidden.insert(kind.clone());
-            }
-            told.insert(kind, trouble.words);
-        }
-    }
-    (told, forbidden)
-}
-
 /// The Clusters that use a release that is to go, `None` while that is not known; and whether it is in doubt. Where the watch shows none, the API
 /// server itself is asked, and again when its answer is old: a watch may be behind, and what is taken away then is gone.
 async fn used_by(
     context: &Context,
     namespace: &str,
     tag: &str,
-    memory: &Mutex<ReleaseMemory>,
+    memory: &Memory<ReleaseMemory>,
 ) -> (Option<BTreeSet<String>>, bool) {
     let Ok(tag) = tag.parse::<ReleaseTag>() else {
         // No class is named like this.
@@ -164,16 +126,16 @@ async fn used_by(
     };
     let used = used.remove(&tag).unwrap_or_default();
     if !used.is_empty() {
-        lock(memory).unused = None;
+        lock(&memory.own).unused = None;
         return (Some(used), false);
     }
     let asked = context.now();
-    if lock(memory).is_unused(asked) {
+    if lock(&memory.own).is_unused(asked) {
         return (Some(used), false);
     }
     match context.clusters.users_now(namespace, &tag).await {
         Ok(users) => {
-            lock(memory).unused = users.is_empty().then_some(asked);
+            lock(&memory.own).unused = users.is_empty().then_some(asked);
             let in_doubt = !users.is_empty();
             (Some(users), in_doubt)
         }
@@ -184,7 +146,11 @@ async fn used_by(
     }
 }
 
-async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Option<Admitted>) {
+/// The files, where they are needed.
+async fn assets(context: &Context, release: &ClusterStackRelease, are_needed: bool) -> (Assets, Option<Admitted>) {
+    if !are_needed {
+        return (Assets::NotRead, None);
+    }
     match context.sources.of(release).await {
         Opened::Ready {
             source,
@@ -216,21 +182,24 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
     }
 }
 
-/// The rendering, and what it says of kinds that are not served yet.
+/// The rendering of these files, and what it says of kinds that are not served yet.
 async fn rendering(
     context: &Context,
     release: &ClusterStackRelease,
-    files: &Admitted,
+    files: Option<&Admitted>,
     part_of: &str,
-    memory: &Mutex<ReleaseMemory>,
+    memory: &Memory<ReleaseMemory>,
 ) -> (Rendering, Scopes) {
+    let Some(files) = files else {
+        return (Rendering::NotRendered, Scopes::new());
+    };
     let profile = profile(release);
     let origin = format!("{} {profile}", files.release().class_digest());
-    let known = lock(memory).rendering.clone();
+    let known = lock(&memory.own).rendering.clone();
     if let Some(known) = known {
         let mut scopes = Scopes::new();
         for kind in &known.unknown {
-            scopes.insert(kind.clone(), context.kind(kind).await.scope());
+            scopes.insert(kind.clone(), context.management.kind(kind).await.scope());
         }
         if known.holds(&origin, |kind| scopes.get(kind).copied().unwrap_or_default()) {
             let intents = known.intents.as_ref().clone();
@@ -238,7 +207,7 @@ async fn rendering(
         }
     }
     let now = context.now();
-    let failed = lock(memory)
+    let failed = lock(&memory.own)
         .unrendered
         .clone()
         .filter(|(made_from, ..)| *made_from == origin);
@@ -250,14 +219,9 @@ async fn rendering(
     }
     match render(context, release, files, part_of).await {
         Ok(rendered) => {
-            let mut memory = lock(memory);
+            let mut memory = lock(&memory.own);
             memory.unrendered = None;
-            memory.rendering = Some(Remembered {
-                made_from: origin,
-                intents: Arc::new(rendered.planned.clone()),
-                brought: rendered.brought.clone(),
-                unknown: rendered.unknown,
-            });
+            memory.rendering = Some(rendered.remembered(origin));
             let intents = rendered.planned;
             (Rendering::Rendered { intents }, rendered.brought)
         }
@@ -272,7 +236,7 @@ async fn rendering(
                 at: context.now(),
             });
             // What only another chart can mend is not rendered again before there is one, or somebody asks for it.
-            lock(memory).unrendered = Some((origin, message.clone(), transient));
+            lock(&memory.own).unrendered = Some((origin, message.clone(), transient));
             (Rendering::Failed { message, transient }, Scopes::new())
         }
     }
@@ -289,7 +253,7 @@ fn profile(release: &ClusterStackRelease) -> HelmProfile {
 }
 
 /// Renders the class chart and marks its objects.
-pub(crate) async fn render(
+pub(super) async fn render(
     context: &Context,
     release: &ClusterStackRelease,
     files: &Admitted,
@@ -297,36 +261,27 @@ pub(crate) async fn render(
 ) -> Result<Intents, Unrendered> {
     let namespace = release.namespace().unwrap_or_default();
     let rendered = context.render(release, files, profile(release)).await?;
-    let brought = scopes::brought(rendered.objects.iter().map(|object| &object.value));
     let rows = release.status.as_ref().map(|status| &status.resources[..]);
-    let (mut scoped, mut unknown) = (BTreeSet::new(), BTreeSet::new());
-    for object in &rendered.objects {
-        let Some(kind) = kind_of(&object.value).as_ref().map(group_kind) else {
-            continue;
-        };
-        let served = context.kind(&kind).await.scope();
-        if served == KindScope::Unknown {
-            unknown.insert(kind.clone());
-        }
-        let scope = served
-            .or_else(|| brought.get(&kind).copied().unwrap_or_default())
-            .or_else(|| scopes::applied(rows.unwrap_or_default(), &kind));
-        if scope == KindScope::ClusterWide {
-            scoped.insert(kind);
-        }
-    }
     let values = rendered.objects.iter().map(|object| &object.value);
-    Ok(Intents {
-        brought,
-        unknown,
-        ..intents(values, &namespace, part_of, |kind| scoped.contains(kind))
-    })
+    let marks = (namespace.as_str(), part_of);
+    Ok(context
+        .management
+        .intents(values, marks, rows.unwrap_or_default())
+        .await)
 }
 
-fn kind_of(value: &serde_json::Value) -> Option<GroupVersionKind> {
-    let api_version = value.get("apiVersion")?.as_str()?;
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    Some(GroupVersionKind::gvk(group, version, value.get("kind")?.as_str()?))
+/// The objects, and the kinds that the release says it has and whose watches have yet to list.
+async fn objects(
+    context: &Context,
+    release: &ClusterStackRelease,
+    asked: &Asked<'_>,
+    rendering: &Rendering,
+) -> (BTreeSet<GroupKind>, BTreeMap<ObjectKey, ObjectObserved>) {
+    // Before the objects: a list that ends in between must not count.
+    let unlisted = context.management.unlisted(asked.kinds).await;
+    let mut objects = context.management.observe(asked).await;
+    observe_sharing(context, release, rendering, &mut objects);
+    (unlisted, objects)
 }
 
 async fn provider(context: &Context, release: &ClusterStackRelease) -> Provider {
@@ -334,101 +289,4 @@ async fn provider(context: &Context, release: &ClusterStackRelease) -> Provider 
         None => Provider::NotWanted,
         Some(reference) => provider::observe(context, release, reference).await,
     }
-}
-
-/// Every object that is wanted, inventoried or marked, with what the watches and the memory know of it.
-async fn objects(
-    context: &Context,
-    release: &ClusterStackRelease,
-    status: &ClusterStackReleaseStatus,
-    group_kinds: &BTreeSet<GroupKind>,
-    rendering: &Rendering,
-    brought: &Scopes,
-    memory: &Mutex<ReleaseMemory>,
-) -> BTreeMap<ObjectKey, ObjectObserved> {
-    let mut versions: BTreeMap<ObjectKey, String> = status
-        .resources
-        .iter()
-        .map(|row| (key_of(row), row.version.clone()))
-        .collect();
-    if let Rendering::Rendered { intents } = rendering {
-        versions.extend(
-            intents
-                .iter()
-                .map(|(key, Intent { object, .. })| (key.clone(), object.version.clone())),
-        );
-    }
-    let mut kinds: BTreeSet<GroupKind> = group_kinds.clone();
-    kinds.extend(versions.keys().map(ObjectKey::group_kind));
-    let mut facts: BTreeMap<GroupKind, KindFacts> = BTreeMap::new();
-    for kind in kinds {
-        let known = context.kind(&kind).await;
-        facts.insert(kind, known);
-    }
-    let unserved = unserved(context, rendering).await;
-    let part_of = mark(release);
-    // Nothing of a release is in another namespace, whatever is marked there: anybody may know the mark.
-    let namespace = release.namespace().unwrap_or_default();
-    for (key, _) in context.objects.by_part_of(&part_of, &namespace) {
-        versions.entry(key).or_default();
-    }
-    let memory = lock(memory);
-    versions
-        .into_iter()
-        .map(|(key, version)| {
-            let kind = key.group_kind();
-            let facts = facts.get(&kind).copied().unwrap_or(KindFacts::Unsure);
-            let object = ObjectObserved {
-                version,
-                served: facts.maybe_served() && !unserved.contains(&key),
-                watched: context.objects.synced(&kind),
-                scope: facts
-                    .scope()
-                    .or_else(|| brought.get(&kind).copied().unwrap_or_default()),
-                seen: context.objects.get(&key).map(|seen| sight(&seen, &part_of)),
-                holder: None,
-                shared: false,
-                memory: memory
-                    .objects
-                    .get(&key)
-                    .map(|memory| memory.as_ref().clone())
-                    .unwrap_or_default(),
-            };
-            (key, object)
-        })
-        .collect()
-}
-
-/// The wanted objects whose kind is served, but not in the version that the release names.
-async fn unserved(context: &Context, rendering: &Rendering) -> BTreeSet<ObjectKey> {
-    let mut unserved = BTreeSet::new();
-    if let Rendering::Rendered { intents } = rendering {
-        for (key, intent) in intents {
-            let gvk = GroupVersionKind::gvk(&key.group, &intent.object.version, &key.kind);
-            if !context.serves(&gvk).await {
-                unserved.insert(key.clone());
-            }
-        }
-    }
-    unserved
-}
-
-/// One object as planning sees it.
-pub(crate) fn sight(seen: &objects::Seen, part_of: &str) -> Seen {
-    let revision = seen.generation.map_or_else(
-        || format!("v{}", seen.resource_version),
-        |generation| format!("g{generation}"),
-    );
-    Seen {
-        uid: seen.uid.to_string(),
-        trigger: format!("{} {revision} {:016x} {}", seen.uid, seen.labels_digest, seen.deleting),
-        resource_version: seen.resource_version.to_string(),
-        ours: *seen.part_of == *part_of,
-        deleting: seen.deleting,
-    }
-}
-
-/// Poisoned or not, the memory is only a memory.
-pub(crate) fn lock(memory: &Mutex<ReleaseMemory>) -> std::sync::MutexGuard<'_, ReleaseMemory> {
-    memory.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,25 +1,55 @@
-//! What is written to the release itself: its mark, its finalizer, its status.
+//! The release as the owner of its objects: what is asked of it, and what is written to it itself, which is its mark, its finalizer and its status.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crds::conditions::{ConditionType, is_true, lint};
 use crds::{ClusterStackRelease, labels};
 use kube::{Api, ResourceExt};
 use operator_kit::failure::{chain, words_of};
 use operator_kit::finalizer::{FinalizerError, Marking, mark, remove};
-use operator_kit::object::GroupKind;
+use operator_kit::object::{GroupKind, ObjectKey};
 use operator_kit::status::{StatusWrite, replace_status};
+use operator_kit::takeover::{Rename, take_over};
 use operator_kit::telemetry::{Change, log_readiness};
-use planning::release::{ReleaseAction, Step};
+use planning::objects::OwnerKind;
+use planning::release::ReleaseAction;
 
-use super::execute::{Failed, Pass};
-use super::refusal::MARK_NOT_KEPT;
+use super::marks::is_elsewhere;
+use super::memory::ReleaseMemory;
+use super::observe::{Sight, render};
+use super::provider;
 use crate::context::Context;
+use crate::lanes::Unrendered;
+use crate::objects::{Bodies, Failed, Memory, Owner, Unprepared, lock};
 
-impl Pass<'_> {
-    /// Fails when the release is not there any more, or is to go, whatever the watch shows: what would be made for it now, nobody would ever remove.
+/// What is said of a release that the API server took and did not keep as it was sent.
+const MARK_NOT_KEPT: &str = "the API server took the release and dropped or changed its finalizer or its annotations: stop the policy \
+    that changes them";
+
+/// A release as one pass over its objects has it.
+pub(super) struct ReleaseOwner<'a> {
+    pub(super) context: &'a Context,
+    pub(super) part_of: &'a str,
+    pub(super) memory: &'a Memory<ReleaseMemory>,
+    pub(super) sight: &'a Sight,
+}
+
+impl Owner for ReleaseOwner<'_> {
+    type Object = ClusterStackRelease;
+    type Action = ReleaseAction;
+
+    fn kind(&self) -> OwnerKind {
+        OwnerKind::Release
+    }
+
+    /// Whatever an object says: nothing of a release is in another namespace.
+    fn namespace_of<'k>(&'k self, _: &'k ObjectKey) -> &'k str {
+        &self.sight.observed.namespace
+    }
+
     /// A watch of releases may be behind one of their objects, and another process may have removed both.
-    pub(super) async fn still_wanted(&self, release: &ClusterStackRelease) -> Result<(), Failed> {
+    async fn still_wanted(&self, release: &ClusterStackRelease) -> Result<(), Failed> {
         let found = api(self.context, release).get_metadata_opt(&release.name_any()).await;
         let found = found.map_err(|error| Failed(words_of(&error)))?;
         let there = found.filter(|found| found.metadata.uid == release.metadata.uid);
@@ -32,8 +62,74 @@ impl Pass<'_> {
         }
     }
 
+    async fn perform(
+        &self,
+        release: &ClusterStackRelease,
+        action: &ReleaseAction,
+    ) -> Result<Option<ClusterStackRelease>, Failed> {
+        match action {
+            ReleaseAction::Mark { group_kinds } => self.mark(release, group_kinds).await.map(Some),
+            ReleaseAction::ControlProvider { uid } => provider::control(self.context, release, uid, self.memory)
+                .await
+                .map(|()| None)
+                .map_err(Failed),
+            ReleaseAction::RecordInventory { status } => write_status(self.context, release, status)
+                .await
+                .map(Some)
+                .map_err(Failed),
+            ReleaseAction::RemoveFinalizer => self.remove_finalizer(release).await.map(Some),
+        }
+    }
+
+    fn note(&self, newer: &ClusterStackRelease) {
+        self.context.releases.note(newer.clone());
+    }
+
+    /// Rendered again here. That they were is forgotten where it takes long: then the next look tells how far it is.
+    async fn bodies(&self, release: &ClusterStackRelease) -> Result<Option<Bodies>, Unprepared> {
+        let Some(files) = self.sight.files.as_ref() else {
+            return Ok(None);
+        };
+        let (namespace, name) = (release.namespace().unwrap_or_default(), release.name_any());
+        let rendering = render(self.context, release, files, self.part_of);
+        let looking = &self.context.looking;
+        match looking.at("ClusterStackRelease", &namespace, &name, rendering).await {
+            Some(Err(Unrendered::Awaited)) => {
+                lock(&self.memory.own).rendering = None;
+                Err(Unprepared::Awaited)
+            }
+            Some(Err(Unrendered::Failed(failed))) => Ok(Some(Err(failed.message))),
+            Some(Ok(intents)) => Ok(Some(Ok(Arc::new(intents)))),
+            None => Ok(None),
+        }
+    }
+
+    async fn is_elsewhere(&self, key: &ObjectKey, part_of: &str) -> Result<bool, String> {
+        is_elsewhere(self.context, key, part_of).await
+    }
+
+    async fn take_over_status(&self, release: &ClusterStackRelease) -> Result<(), String> {
+        let status = [Rename {
+            from: labels::PREDECESSOR_STATUS_FIELD_MANAGER,
+            operation: "Update",
+            subresource: Some("status"),
+            to: labels::STATUS_FIELD_MANAGER,
+        }];
+        let own = ObjectKey::new(
+            crds::GROUP,
+            "ClusterStackRelease",
+            release.namespace().unwrap_or_default(),
+            release.name_any(),
+        );
+        let management = &self.context.management;
+        let taken = take_over(&management.client, &management.discovery, &own, &status).await;
+        taken.map(drop).map_err(|error| chain(&error))
+    }
+}
+
+impl ReleaseOwner<'_> {
     /// Before anything of a release is made: the finalizer that keeps it until all is gone, and which kinds it has.
-    pub(super) async fn mark(
+    async fn mark(
         &self,
         release: &ClusterStackRelease,
         kinds: &BTreeSet<GroupKind>,
@@ -52,7 +148,7 @@ impl Pass<'_> {
     }
 
     /// Lets it go.
-    pub(super) async fn remove_finalizer(&self, release: &ClusterStackRelease) -> Result<ClusterStackRelease, Failed> {
+    async fn remove_finalizer(&self, release: &ClusterStackRelease) -> Result<ClusterStackRelease, Failed> {
         let api = api(self.context, release);
         let left = remove(&api, release, labels::RELEASE_FINALIZER, labels::FIELD_MANAGER).await;
         left.map_err(unwritten)
@@ -63,19 +159,6 @@ impl Pass<'_> {
 fn unwritten(error: FinalizerError) -> Failed {
     let FinalizerError::Patch { source, .. } = error;
     Failed(words_of(&source))
-}
-
-/// Whether a step is about the release itself: what follows rests on it.
-pub(super) fn writes_itself(step: &Step) -> bool {
-    step.actions.iter().any(|action| {
-        matches!(
-            action,
-            ReleaseAction::Mark { .. }
-                | ReleaseAction::ControlProvider { .. }
-                | ReleaseAction::RecordInventory { .. }
-                | ReleaseAction::RemoveFinalizer
-        )
-    })
 }
 
 /// Writes a status where it differs from the one that was read.
@@ -125,5 +208,8 @@ pub(crate) async fn write_status(
 
 /// The releases of one namespace.
 fn api(context: &Context, release: &ClusterStackRelease) -> Api<ClusterStackRelease> {
-    Api::namespaced(context.client.clone(), &release.namespace().unwrap_or_default())
+    Api::namespaced(
+        context.management.client.clone(),
+        &release.namespace().unwrap_or_default(),
+    )
 }

@@ -1,7 +1,5 @@
 //! The provider's release object, as the release sees it: found by reference, read from a watch, controlled by an owner reference.
 
-use std::sync::Mutex;
-
 use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, provider_kind};
 use crds::events::Happening;
 use crds::{ClusterStackRelease, PROVIDER_GROUP};
@@ -15,8 +13,8 @@ use planning::release::{Controlled, Provider};
 use serde_json::json;
 
 use super::memory::ReleaseMemory;
-use super::observe::lock;
 use crate::context::Context;
+use crate::objects::{Memory, lock};
 use crate::providers::ProviderState;
 
 /// What is known of the object that a release refers to.
@@ -28,7 +26,7 @@ pub(super) async fn observe(context: &Context, release: &ClusterStackRelease, re
     if let Some(unlisted) = watch.unlisted() {
         return Provider::NotListed(context.unlisted(unlisted));
     }
-    if matches!(context.discovery.resolve_kind(&kind).await, Ok(None)) {
+    if matches!(context.management.discovery.resolve_kind(&kind).await, Ok(None)) {
         return Provider::KindMissing { kind: kind.to_string() };
     }
     let namespace = release.namespace().unwrap_or_default();
@@ -69,7 +67,7 @@ pub(super) async fn control(
     context: &Context,
     release: &ClusterStackRelease,
     uid: &str,
-    memory: &Mutex<ReleaseMemory>,
+    memory: &Memory<ReleaseMemory>,
 ) -> Result<(), String> {
     let controlled = take_control(context, release, uid).await.inspect_err(|error| {
         // The status, which would tell, is not written before this has been done.
@@ -78,7 +76,7 @@ pub(super) async fn control(
         events.publish(about, EventType::Warning, Happening::ProviderNotControlled, &message);
     });
     controlled?;
-    lock(memory).controlled = Some(Controlled {
+    lock(&memory.own).controlled = Some(Controlled {
         uid: uid.to_owned(),
         at: context.now(),
     });
@@ -100,6 +98,7 @@ async fn take_control(context: &Context, release: &ClusterStackRelease, uid: &st
         name.as_str(),
     );
     let resolved = context
+        .management
         .discovery
         .resolve_kind(&kind)
         .await
@@ -115,7 +114,7 @@ async fn take_control(context: &Context, release: &ClusterStackRelease, uid: &st
         field_manager: Some(CONTROL_FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let api = resolved.api(&context.client, Some(&key.namespace));
+    let api = resolved.api(&context.management.client, Some(&key.namespace));
     api.patch(&name, &params, &Patch::Apply(&body))
         .await
         .map_err(|error| words_of(&error))?;

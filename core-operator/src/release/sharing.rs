@@ -10,10 +10,10 @@ use crds::names::ReleaseTag;
 use crds::resource::Resource;
 use kube::{Resource as _, ResourceExt};
 use operator_kit::object::ObjectKey;
-use planning::release::{Claim, Inventoried, Member, ObjectObserved, Rendering, Standing, Word, holder, standing};
+use planning::objects::{Inventoried, ObjectObserved, Rendering, Standing, key_of};
+use planning::release::{Claim, Member, Word, holder, standing};
 
 use super::claims::{is_silent, mark, mark_handle, object_handle, rows};
-use super::inherited::key_among;
 use crate::context::Context;
 
 /// Fills in `holder` and `shared` where they matter. Only releases that have to do with these objects are looked at.
@@ -41,7 +41,11 @@ pub(super) fn observe_sharing(
     let told: Vec<_> = asked
         .into_iter()
         .map(|key| {
-            let marked = context.objects.get(&key).map(|seen| Arc::clone(&seen.part_of));
+            let marked = context
+                .management
+                .objects
+                .get(&key)
+                .map(|seen| Arc::clone(&seen.part_of));
             let claims: Vec<Claim<'_>> = others
                 .iter()
                 .map(|other| other.claim(&key, marked.as_deref()))
@@ -61,7 +65,7 @@ pub(super) fn observe_sharing(
 
 /// The releases that stay and name one of these objects, or whose mark one carries.
 fn others(context: &Context, release: &ClusterStackRelease, asked: &[ObjectKey]) -> Vec<Arc<ClusterStackRelease>> {
-    let marks = asked.iter().filter_map(|key| context.objects.get(key));
+    let marks = asked.iter().filter_map(|key| context.management.objects.get(key));
     let marks: BTreeSet<String> = marks.map(|seen| mark_handle(&seen.part_of)).collect();
     let handles: Vec<String> = asked.iter().map(object_handle).chain(marks).collect();
     let in_use = OnceCell::new();
@@ -142,4 +146,13 @@ fn named<'a>(
         .map(|row| (key_among(objects, &namespace, row), row))
         .filter(|(key, _)| objects.contains_key(key))
         .collect()
+}
+
+/// The key of a row of another release in this namespace, among objects whose keys are complete.
+fn key_among<T>(objects: &BTreeMap<ObjectKey, T>, namespace: &str, row: &Resource) -> ObjectKey {
+    let key = key_of(row);
+    if !row.namespace.is_empty() || objects.contains_key(&key) {
+        return key;
+    }
+    ObjectKey::new(key.group, key.kind, namespace, key.name)
 }

@@ -121,7 +121,10 @@ async fn perform(context: &Context, stack: &ClusterStack, action: &StackAction) 
 }
 
 fn api(context: &Context, stack: &ClusterStack) -> Api<ClusterStackRelease> {
-    Api::namespaced(context.client.clone(), &stack.namespace().unwrap_or_default())
+    Api::namespaced(
+        context.management.client.clone(),
+        &stack.namespace().unwrap_or_default(),
+    )
 }
 
 async fn create(
@@ -325,6 +328,7 @@ async fn apply_provider_object(
     let name = reference.name.clone().unwrap_or_default();
     let kind = group_kind(reference).ok_or(FOREIGN_PROVIDER_REF)?;
     let resolved = context
+        .management
         .discovery
         .resolve_kind(&kind)
         .await
@@ -337,7 +341,7 @@ async fn apply_provider_object(
     let release = release.ok_or_else(|| format!("release {name} changed in between"))?;
     // First, so that this apply takes away what they have left: when it has been answered, nobody would look again.
     let key = ObjectKey::new(&*kind.group, &*kind.kind, &*namespace, &*name);
-    let (client, discovery) = (&context.client, &context.discovery);
+    let (client, discovery) = (&context.management.client, &context.management.discovery);
     let inherited = inherit(
         client,
         discovery,
@@ -361,7 +365,7 @@ async fn apply_provider_object(
         force: true,
         ..PatchParams::default()
     };
-    let api = resolved.api(&context.client, Some(&namespace));
+    let api = resolved.api(&context.management.client, Some(&namespace));
     let applied = api.patch(&name, &params, &Patch::Apply(&body)).await;
     let applied = applied.map_err(|error| words_of(&error))?;
     let has_changed = applied.resource_version() != before;

@@ -169,7 +169,7 @@ async fn provider(
         Ok(objects) => objects,
         Err(unlisted) => return (ProviderTemplate::NotListed(context.unlisted(unlisted)), BTreeMap::new()),
     };
-    if matches!(context.discovery.resolve_kind(&kind).await, Ok(None)) {
+    if matches!(context.management.discovery.resolve_kind(&kind).await, Ok(None)) {
         return (
             ProviderTemplate::KindMissing { kind: kind.to_string() },
             BTreeMap::new(),

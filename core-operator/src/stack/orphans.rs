@@ -6,17 +6,16 @@ use crds::{ClusterStack, ClusterStackRelease, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use operator_kit::delete::{Version, delete};
+use operator_kit::delete::Version;
 use operator_kit::failure::{chain, words_of};
 use operator_kit::object::ObjectKey;
-use operator_kit::read::read;
-use planning::release::key_of;
+use planning::objects::key_of;
 use planning::stack::{Leftover, templates_of};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::leftovers;
-use crate::release::is_predecessors;
+use crate::objects::is_predecessors;
 
 /// The classes of a stack that nobody has taken over, by name; `None` until all are known.
 pub(super) fn observe(context: &Context, stack: &ClusterStack, namespace: &str) -> Option<BTreeMap<String, Leftover>> {
@@ -68,7 +67,7 @@ pub(super) struct Doomed<'a> {
 /// in between. A class that shares one with what stays is not deleted.
 pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'_>) -> Result<(), String> {
     let kind = leftovers::kind();
-    let served = context.discovery.resolve_kind(&kind).await;
+    let served = context.management.discovery.resolve_kind(&kind).await;
     if served.map_err(|error| chain(&error))?.is_none() {
         return Err("the API server does not serve ClusterClasses now".to_owned());
     }
@@ -94,7 +93,7 @@ pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'
         uid: doomed.uid,
         resource_version: &version,
     };
-    match delete(&context.client, &context.discovery, &context.crds, &key, version).await {
+    match context.management.delete(&key, version).await {
         Ok(_) => {
             tracing::info!(
                 namespace,
@@ -110,7 +109,7 @@ pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'
 
 /// Asks the API server whether somebody needs a class by now. A deletion cannot be taken back, and the watches that the plan rests on may be behind.
 async fn not_needed(context: &Context, namespace: &str, tag: &str) -> Result<(), String> {
-    let releases: Api<ClusterStackRelease> = Api::namespaced(context.client.clone(), namespace);
+    let releases: Api<ClusterStackRelease> = Api::namespaced(context.management.client.clone(), namespace);
     let release = releases.get_metadata_opt(tag).await;
     if release.map_err(|error| words_of(&error))?.is_some() {
         return Err(format!("there is a release {tag} by now"));
@@ -167,7 +166,9 @@ async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObjec
         return Ok(());
     }
     owners.push(owner);
-    let resolved = context.crds.resolve_kind(&context.discovery, &key.group_kind()).await;
+    let management = &context.management;
+    let kind = key.group_kind();
+    let resolved = management.crds.resolve_kind(&management.discovery, &kind).await;
     let Some(resolved) = resolved.map_err(|error| chain(&error))? else {
         return Ok(());
     };
@@ -176,7 +177,7 @@ async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObjec
         field_manager: Some(labels::FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let api = resolved.api(&context.client, Some(&key.namespace));
+    let api = resolved.api(&management.client, Some(&key.namespace));
     match api.patch_metadata(&key.name, &params, &Patch::Merge(patch)).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -185,6 +186,6 @@ async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObjec
 }
 
 async fn look(context: &Context, key: &ObjectKey) -> Result<Option<DynamicObject>, String> {
-    let found = read(&context.client, &context.discovery, &context.crds, key).await;
+    let found = context.management.read(key).await;
     found.map_err(|error| chain(&error))
 }

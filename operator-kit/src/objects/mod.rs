@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use kube::client::Client;
-use kube::core::GroupVersionKind;
+use kube::core::{GroupVersionKind, ObjectMeta};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,47 @@ pub enum Notice {
 /// Notices that may wait for the reader. More hold the watches back, which costs nothing but time.
 const NOTICES_WAITING: usize = 1024;
 
-/// The watches of this process. Clones share them.
+/// Which objects are watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// The key of the label that marks our objects; its value says whose part one is.
+    label: String,
+    /// The only value that is looked for, if it is one.
+    part_of: Option<String>,
+    /// The only namespace that is looked into, beside what has none; empty for all.
+    namespace: String,
+}
+
+impl Marked {
+    /// Those with the label, whatever its value is. With a `namespace` nothing is asked of others.
+    pub fn by_anybody(label: &str, namespace: &str) -> Self {
+        Self {
+            label: label.to_owned(),
+            part_of: None,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    /// Those that are part of one owner, wherever they are. In an API server that many owners use, each of whom has watches of its own, nobody then
+    /// hears of what the others do.
+    pub fn by(label: &str, part_of: &str) -> Self {
+        Self {
+            label: label.to_owned(),
+            part_of: Some(part_of.to_owned()),
+            namespace: String::new(),
+        }
+    }
+
+    /// As the API server selects them.
+    fn selector(&self) -> String {
+        match &self.part_of {
+            Some(part_of) => format!("{}={part_of}", self.label),
+            None => self.label.clone(),
+        }
+    }
+}
+
+/// The watches of one API server. Clones share them.
 #[derive(Clone)]
 pub struct ObjectWatches {
     inner: Arc<Inner>,
@@ -55,10 +95,7 @@ pub struct ObjectWatches {
 struct Inner {
     client: Client,
     discovery: Discovery,
-    label: String,
-    /// Of the objects that are looked for.
-    selector: String,
-    namespace: String,
+    marked: Marked,
     store: RwLock<Store>,
     running: Mutex<HashMap<GroupKind, Running>>,
     notices: mpsc::Sender<Notice>,
@@ -85,41 +122,18 @@ pub struct Trouble {
 }
 
 impl ObjectWatches {
-    /// Watches nothing yet. `label` is the key of the label that marks our objects; its value says whose part one is. With a `namespace` nothing is
-    /// asked of others. The receiver must be read: the watches wait for it.
+    /// Watches nothing yet. The receiver must be read: the watches wait for it.
     pub fn new(
         client: Client,
         discovery: Discovery,
-        (label, namespace): (&str, &str),
-        cancel: CancellationToken,
-    ) -> (Self, mpsc::Receiver<Notice>) {
-        Self::of_selector(client, discovery, (label, label), namespace, cancel)
-    }
-
-    /// The same, of the parts of one owner alone: others keep theirs in the same cluster, and mark them in the same way.
-    pub fn of_owner(
-        client: Client,
-        discovery: Discovery,
-        (label, owner): (&str, &str),
-        cancel: CancellationToken,
-    ) -> (Self, mpsc::Receiver<Notice>) {
-        Self::of_selector(client, discovery, (label, &format!("{label}={owner}")), "", cancel)
-    }
-
-    fn of_selector(
-        client: Client,
-        discovery: Discovery,
-        (label, selector): (&str, &str),
-        namespace: &str,
+        marked: Marked,
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice>) {
         let (notices, receiver) = mpsc::channel(NOTICES_WAITING);
         let inner = Inner {
             client,
             discovery,
-            label: label.to_owned(),
-            selector: selector.to_owned(),
-            namespace: namespace.to_owned(),
+            marked,
             store: RwLock::default(),
             running: Mutex::default(),
             notices,
@@ -195,6 +209,19 @@ impl ObjectWatches {
         running.get(kind)?.trouble.clone()
     }
 
+    /// Whether objects of all owners are shown, and not those of one only.
+    pub fn shows_others(&self) -> bool {
+        self.inner.marked.part_of.is_none()
+    }
+
+    /// An object with this metadata, in the answer to a read or write of it, as the watch of its kind will show it; `None` when it will not. What is noted
+    /// and never shown would stay for ever.
+    pub fn sight(&self, metadata: &ObjectMeta) -> Option<Seen> {
+        let Marked { label, part_of, .. } = &self.inner.marked;
+        let is_shown = |seen: &Seen| part_of.as_ref().is_none_or(|part_of| *part_of == *seen.part_of);
+        Seen::of(metadata, label).filter(is_shown)
+    }
+
     /// What was last seen of an object; `None` also when it lacks the label or its kind is not watched.
     pub fn get(&self, key: &ObjectKey) -> Option<Seen> {
         self.inner
@@ -205,7 +232,7 @@ impl ObjectWatches {
             .cloned()
     }
 
-    /// Takes the answer to a read or write of `by`, so that a decision made before the watch tells of it does not rest on the past. What the watch
+    /// Takes the [`sight`](Self::sight) of an object that `by` has read or written, so that a decision made before the watch tells of it does not rest on the past. What the watch
     /// has shown already, and what is newer, stays, and what has gone since does not come back. The watch will not tell of it any more, so it is told
     /// here.
     pub async fn note(&self, by: &str, key: &ObjectKey, seen: Seen) {
@@ -217,8 +244,9 @@ impl ObjectWatches {
         self.inner.note(by, |store| store.forget(key, before)).await;
     }
 
-    /// Everything that is part of one owner and in its namespace or in none, among the kinds that are watched; sorted by key.
-    pub fn by_part_of(&self, part_of: &str, namespace: &str) -> Vec<(ObjectKey, Seen)> {
+    /// Everything that is part of one owner and in this namespace or in none, among the kinds that are watched; in whatever namespace without one. Sorted
+    /// by key.
+    pub fn by_part_of(&self, part_of: &str, namespace: Option<&str>) -> Vec<(ObjectKey, Seen)> {
         self.inner
             .store
             .read()

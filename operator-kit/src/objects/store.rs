@@ -35,12 +35,18 @@ impl Store {
         self.objects.get(key)
     }
 
-    /// The parts of an owner in its namespace, and those that have no namespace.
-    pub(super) fn by_part_of(&self, part_of: &str, namespace: &str) -> Vec<(ObjectKey, Seen)> {
-        let places = BTreeSet::from([namespace, ""]).into_iter();
-        let places = places.map(|namespace| -> Place { (Arc::from(part_of), Box::from(namespace)) });
-        let mut parts: Vec<_> = places
-            .filter_map(|place| self.parts.get(&place))
+    /// The parts of an owner in this namespace, and those that have no namespace; those in all without one.
+    pub(super) fn by_part_of(&self, part_of: &str, namespace: Option<&str>) -> Vec<(ObjectKey, Seen)> {
+        let keys: Vec<_> = if let Some(namespace) = namespace {
+            let places = BTreeSet::from([namespace, ""]).into_iter();
+            let places = places.map(|namespace| -> Place { (Arc::from(part_of), Box::from(namespace)) });
+            places.filter_map(|place| self.parts.get(&place)).collect()
+        } else {
+            let places = self.parts.iter().filter(|((owner, _), _)| **owner == *part_of);
+            places.map(|(_, keys)| keys).collect()
+        };
+        let mut parts: Vec<_> = keys
+            .into_iter()
             .flatten()
             .filter_map(|key| Some((key.as_ref().clone(), self.objects.get(key)?.clone())))
             .collect();
@@ -216,7 +222,7 @@ mod tests {
 
     /// The names of an owner's parts.
     fn parts(store: &Store, part_of: &str, namespace: &str) -> Vec<String> {
-        let parts = store.by_part_of(part_of, namespace).into_iter();
+        let parts = store.by_part_of(part_of, Some(namespace)).into_iter();
         parts.map(|(key, _)| key.name).collect()
     }
 
@@ -231,6 +237,24 @@ mod tests {
         assert_eq!(parts(&store, "x", "n"), ["b"]);
         store.remove(&key("b"));
         assert!(store.parts.keys().all(|(part, _)| &**part == "y"));
+    }
+
+    #[test]
+    fn the_parts_of_an_owner_are_those_of_one_namespace_or_of_all() {
+        let mut store = Store::default();
+        let within = |namespace: &str| ObjectKey {
+            namespace: namespace.to_owned(),
+            ..key("a")
+        };
+        for (namespace, part_of) in [("n", "x"), ("", "x"), ("m", "x"), ("o", "y")] {
+            store.put(within(namespace), seen(part_of, "1"));
+        }
+        let namespaces = |namespace: Option<&str>| -> Vec<String> {
+            let parts = store.by_part_of("x", namespace).into_iter();
+            parts.map(|(key, _)| key.namespace).collect()
+        };
+        assert_eq!(namespaces(Some("n")), ["", "n"]);
+        assert_eq!(namespaces(None), ["", "m", "n"]);
     }
 
     #[test]

@@ -54,7 +54,12 @@ async fn watching_of(
 ) -> (ObjectWatches, mpsc::Receiver<Notice>) {
     let client = stub::client(move |asked| stub::discovery(asked).map_or_else(|| answer(asked), Answer::from));
     let discovery = Discovery::new(client.clone());
-    let (watches, notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
+    let (watches, notices) = ObjectWatches::new(
+        client,
+        discovery,
+        Marked::by_anybody(LABEL, ""),
+        CancellationToken::new(),
+    );
     assert!(watches.ensure(&deployments()).await.unwrap());
     (watches, notices)
 }
@@ -91,7 +96,7 @@ async fn objects_are_told_as_they_appear_change_and_vanish() {
     assert_eq!(told(&mut notices, 2).await, ["StatusChanged a", "Vanished b"]);
     assert_eq!(&*watches.get(&key("a")).unwrap().resource_version, "4");
     let parts: Vec<ObjectKey> = watches
-        .by_part_of("release", "fleet")
+        .by_part_of("release", Some("fleet"))
         .into_iter()
         .map(|(key, _)| key)
         .collect();
@@ -143,7 +148,12 @@ async fn relisting(
         answers.next().unwrap_or(Answer::Watch(Vec::new()))
     });
     let discovery = Discovery::new(client.clone());
-    let (watches, notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
+    let (watches, notices) = ObjectWatches::new(
+        client,
+        discovery,
+        Marked::by_anybody(LABEL, ""),
+        CancellationToken::new(),
+    );
     assert!(watches.ensure(&deployments()).await.unwrap());
     for _ in 0..3 {
         asked.recv().await.unwrap();
@@ -312,7 +322,12 @@ async fn of_one_namespace_only_kinds_that_have_none_are_asked_for_everywhere() {
         }
     });
     let discovery = Discovery::new(client.clone());
-    let (watches, mut notices) = ObjectWatches::new(client, discovery, (LABEL, "fleet"), CancellationToken::new());
+    let (watches, mut notices) = ObjectWatches::new(
+        client,
+        discovery,
+        Marked::by_anybody(LABEL, "fleet"),
+        CancellationToken::new(),
+    );
     assert!(watches.ensure(&deployments()).await.unwrap());
     assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
     assert!(
@@ -327,6 +342,39 @@ async fn of_one_namespace_only_kinds_that_have_none_are_asked_for_everywhere() {
         "/apis/apps/v1/namespaces/fleet/deployments"
     );
     assert_eq!(paths.recv().await.unwrap(), "/api/v1/namespaces");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_one_owner_nothing_else_is_asked_for_or_known() {
+    let (sender, mut selectors) = mpsc::unbounded_channel();
+    let client = stub::client(move |asked| match stub::discovery(asked) {
+        Some(answer) => answer.into(),
+        None => {
+            sender.send(asked.parameter("labelSelector").to_owned()).unwrap();
+            if asked.parameter("watch") == "true" {
+                Answer::Watch(Vec::new())
+            } else {
+                listed(3, &[metadata("a", 1)])
+            }
+        }
+    });
+    let discovery = Discovery::new(client.clone());
+    let marked = Marked::by(LABEL, "release");
+    let (watches, mut notices) = ObjectWatches::new(client, discovery, marked, CancellationToken::new());
+    assert!(watches.ensure(&deployments()).await.unwrap());
+    assert_eq!(told(&mut notices, 2).await, ["Appeared a", "Synced Deployment"]);
+    for _ in ["list", "watch"] {
+        assert_eq!(selectors.recv().await.unwrap(), "example.org%2Fpart-of%3Drelease");
+    }
+    let mut others = metadata("b", 4);
+    let is_shown = |object: &Value| {
+        let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
+        watches.sight(&metadata).is_some()
+    };
+    assert!(is_shown(&others));
+    others["metadata"]["labels"][LABEL] = json!("another");
+    assert!(!is_shown(&others), "no watch would ever tell that it is gone");
+    assert!(!watches.shows_others());
 }
 
 #[tokio::test]
@@ -351,7 +399,12 @@ async fn why_a_kind_was_not_listed_is_known() {
         refusal(403, "Forbidden", "nobody may list them", &json!({})).into()
     });
     let discovery = Discovery::new(client.clone());
-    let (watches, _notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
+    let (watches, _notices) = ObjectWatches::new(
+        client,
+        discovery,
+        Marked::by_anybody(LABEL, ""),
+        CancellationToken::new(),
+    );
     assert!(watches.ensure(&deployments()).await.unwrap());
     let kind = group_kind(&deployments());
     assert_eq!(watches.trouble(&kind), None);

@@ -63,10 +63,12 @@ struct Watch<'a> {
 impl Watch<'_> {
     async fn follow(&self, resolved: &Resolved, pace: Pace) -> End {
         let Self { inner, kind, cancel } = *self;
-        let api: Api<Shallow<PartialObjectMeta<DynamicObject>>> = resolved.api_within(&inner.client, &inner.namespace);
+        let api: Api<Shallow<PartialObjectMeta<DynamicObject>>> =
+            resolved.api_within(&inner.client, &inner.marked.namespace);
         let version = Arc::new(AtomicU64::default());
+        let selector = inner.marked.selector();
         let selection = Selection {
-            labels: &inner.selector,
+            labels: &selector,
             fields: "",
         };
         let mut events = pin!(watching_since(api, selection, PAGE_SIZE, Arc::clone(&version), pace));
@@ -135,7 +137,7 @@ impl Watch<'_> {
     }
 
     async fn put(&self, metadata: &ObjectMeta, note: impl FnOnce(&mut Store, Seen) -> Option<Changed>) -> bool {
-        let Some(seen) = Seen::of(metadata, &self.inner.label) else {
+        let Some(seen) = Seen::of(metadata, &self.inner.marked.label) else {
             return true;
         };
         self.change(|store| note(store, seen)).await

@@ -17,7 +17,7 @@ use super::state::Connection;
 use crate::discovery::{Catalogues, Discovery, DiscoveryError};
 use crate::failure::chain;
 use crate::object::GroupKind;
-use crate::objects::{Notice, ObjectWatches};
+use crate::objects::{Marked, Notice, ObjectWatches};
 
 /// Until discovery that failed is read again.
 const DISCOVERY_PAUSE: Duration = Duration::from_secs(10);
@@ -38,13 +38,14 @@ impl Link {
     pub(super) fn new(
         access: Access,
         (client, pulse): (Client, Pulse),
-        owner: (&str, &str),
+        (label, owner): (&str, &str),
         (catalogues, metrics): (&Catalogues, WorkloadMetrics),
         cancel: &CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice>) {
         let end = cancel.child_token();
         let discovery = Discovery::sharing(client.clone(), catalogues);
-        let (objects, notices) = ObjectWatches::of_owner(client.clone(), discovery.clone(), owner, end.clone());
+        let marked = Marked::by(label, owner);
+        let (objects, notices) = ObjectWatches::new(client.clone(), discovery.clone(), marked, end.clone());
         let link = Self {
             access,
             connection: Connection {

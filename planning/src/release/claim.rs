@@ -3,10 +3,8 @@
 use std::cmp::Reverse;
 
 use crds::names::ReleaseTag;
-use serde::{Deserialize, Serialize};
 
-use super::inventory::Inventoried;
-use super::observed::Holder;
+use crate::objects::{Holder, Inventoried, Standing};
 
 /// Which stack a release is of, and which version of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,18 +15,6 @@ pub struct Member<'a> {
     pub stack: Option<&'a str>,
     /// Name of the release.
     pub release: &'a str,
-}
-
-/// How another release stands to this one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Standing {
-    /// It is of the same stack, and newer.
-    Newer,
-    /// It is of the same stack, and older.
-    Older,
-    /// It is of another stack, or nothing says which of the two is newer.
-    #[default]
-    Unrelated,
 }
 
 /// What another release that stays has to do with an object.
@@ -105,21 +91,6 @@ pub fn holder<'a>(claims: impl IntoIterator<Item = Claim<'a>>, applied: bool) ->
             Word::Awaited | Word::Given(Inventoried::No | Inventoried::Named) => None,
         },
     })
-}
-
-impl Holder {
-    /// Whether this release leaves the object to the holder, which has applied another form of it than `wanted`.
-    pub(super) fn outranks(&self, wanted: Option<&str>) -> bool {
-        self.standing == Standing::Newer && self.digest.is_some() && self.digest.as_deref() != wanted
-    }
-
-    /// Its name for people: with its namespace where that is not their own, because releases of one tag in several namespaces are usual.
-    pub(super) fn place(&self) -> String {
-        match &self.namespace {
-            Some(namespace) => format!("{namespace}/{}", self.release),
-            None => self.release.clone(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,16 +2,14 @@
 
 use crds::names::ReleaseTag;
 
-use super::observed::{ReleaseObserved, Rendering};
-use crate::object_key::GroupKind;
+use super::observed::ReleaseObserved;
+use crate::objects::is_class;
 
 /// Says why the files cannot be those of this release, when they make a ClusterClass that has not its name: usually a chart that still has the version
 /// of another release, whose class both would then write. Of a second class nobody could say which release the Clusters on it use, so that one in
 /// use would be deleted.
 pub(super) fn misnamed(observed: &ReleaseObserved) -> Option<String> {
-    let Rendering::Rendered { intents } = &observed.rendering else {
-        return None;
-    };
+    let intents = observed.rendering.intents()?;
     let expected = observed.tag.parse::<ReleaseTag>().ok()?.class_name().to_string();
     let classes = || intents.keys().filter(|key| is_class(&key.group_kind()));
     let found = &classes().find(|class| class.name != expected)?.name;
@@ -29,9 +27,4 @@ pub(super) fn misnamed(observed: &ReleaseObserved) -> Option<String> {
     Some(format!(
         "the class chart{also} makes the ClusterClass {found}, and Clusters of this release name {expected}: {help}"
     ))
-}
-
-/// Whether the kind is the one that Clusters use, and whose objects Cluster API does not let go while they do.
-pub(super) fn is_class(kind: &GroupKind) -> bool {
-    (kind.group.as_str(), kind.kind.as_str()) == ("cluster.x-k8s.io", "ClusterClass")
 }

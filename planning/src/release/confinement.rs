@@ -1,15 +1,13 @@
 //! Whether the objects of a release are where they may be: in the namespace of the release, as far as they have one.
 
-use super::observed::{KindScope, ReleaseObserved, Rendering};
-use super::wording::summary;
+use super::observed::ReleaseObserved;
 use crate::object_key::ObjectKey;
+use crate::objects::{KindScope, summary};
 
 /// Says which objects are in another namespace than the release. It is no place for them: whoever may publish releases for one namespace must not
 /// write into all. Of what has no namespace the operator's role decides, and of a kind that is not served nobody knows whether it has one.
 pub(super) fn outside(observed: &ReleaseObserved) -> Option<String> {
-    let Rendering::Rendered { intents } = &observed.rendering else {
-        return None;
-    };
+    let intents = observed.rendering.intents()?;
     let own = &observed.namespace;
     let has_namespace = |key: &ObjectKey| {
         let object = observed.objects.get(key);
@@ -33,9 +31,9 @@ pub(super) fn outside(observed: &ReleaseObserved) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::super::observed::{Intent, ObjectObserved};
     use super::*;
     use crate::object_key::ObjectRef;
+    use crate::objects::{Intent, ObjectObserved, Rendering};
     use crate::waves::wave_of;
 
     /// A release of `fleet` whose chart puts a Quay elsewhere.

@@ -2,25 +2,20 @@
 
 use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
 use crds::conditions::{ConditionType, Finding, Reason, Severity, is_true};
-use crds::resource::{Health, Left, Resource, SyncStatus};
+use crds::resource::Resource;
 
-use super::inventory::{key_of, row};
-use super::object::{Sync, SyncState};
-use super::objects::{Objects, may_install, moved_from};
-use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
-use super::prune::Fate;
-use super::reach::unseen;
-use super::rows::{is_left, stands};
+use super::objects::{may_install, moved_from};
+use super::observed::{Assets, Provider, ReleaseObserved};
+use super::progress::progress_of_provider;
 use super::waiting::Waiting;
 use super::without_files::{self, is_without_files};
-use super::wording::{awaited_kinds, missing_kinds, progress_of_provider, refusals, summary};
-use crate::object_key::{GroupKind, ObjectKey};
+use crate::objects::{Decisions, OwnerKind, Rendering, Wait, summary};
 
 /// What is to be said of each part of the work, without the summary.
-pub(super) fn of_the_parts(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Vec<Finding> {
+pub(super) fn of_the_parts(observed: &ReleaseObserved, decisions: &Decisions, rows: &[Resource]) -> Vec<Finding> {
     let mut findings = vec![downloaded(observed), provider(observed)];
     findings.extend(templated(observed));
-    findings.extend(applied(observed, objects, rows));
+    findings.extend(applied(observed, decisions, rows));
     findings
 }
 
@@ -173,48 +168,18 @@ fn templated(observed: &ReleaseObserved) -> Option<Finding> {
 }
 
 /// Whether the objects are as the release wants them; not stated before there is anything to say.
-fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Option<Finding> {
+fn applied(observed: &ReleaseObserved, decisions: &Decisions, rows: &[Resource]) -> Option<Finding> {
     const TYPE: ConditionType = ConditionType::HelmChartApplied;
+    let set = observed.set();
     if observed.deleting {
-        return Some(Finding::fails(
-            TYPE,
-            Severity::Info,
-            Reason::Deleting,
-            with_failing(deleting_message(observed, objects), failing(observed, objects, rows)),
-        ));
+        let message = with_failing(deleting_message(observed, decisions), set.failing(decisions, rows));
+        return Some(Finding::fails(TYPE, Severity::Info, Reason::Deleting, message));
     }
-    if !is_compared(observed) {
-        return uncompared(observed, rows);
+    if is_compared(observed) {
+        Some(set.applied(decisions, rows))
+    } else {
+        set.uncompared(rows)
     }
-    if let Some(message) = failing(observed, objects, rows) {
-        let reason = failing_reason(observed, objects, rows);
-        return Some(Finding::fails(TYPE, Severity::Warning, reason, message));
-    }
-    if objects.wanted.values().any(|sync| sync.state == SyncState::Pending) {
-        return Some(Finding::fails(
-            TYPE,
-            Severity::Info,
-            Reason::ObjectsApplyingOngoing,
-            "objects are being applied",
-        ));
-    }
-    if objects.wanted.iter().any(|(key, sync)| is_unknown(observed, key, sync)) {
-        let mut message = "objects have not been looked at yet".to_owned();
-        if let Some((kind, words)) = observed.unwatched.first_key_value() {
-            message = format!("{message}: {kind} cannot be watched: {words}");
-        }
-        return Some(Finding::fails(TYPE, Severity::Info, Reason::NotObservedYet, message));
-    }
-    let unhealthy: Vec<String> = rows.iter().filter_map(|row| unhealthy(observed, row)).collect();
-    if !unhealthy.is_empty() {
-        return Some(Finding::fails(
-            TYPE,
-            Severity::Info,
-            Reason::ObjectsNotHealthy,
-            summary(&unhealthy),
-        ));
-    }
-    Some(installed(rows))
 }
 
 /// Whether the objects were looked at one by one.
@@ -232,153 +197,28 @@ fn with_failing(message: String, failing: Option<String>) -> String {
     }
 }
 
-/// What is not as wanted, objects of kinds that are not served by their kinds.
-fn failing(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Option<String> {
-    let unserved = |key: &ObjectKey| {
-        let sync = objects.wanted.get(key);
-        sync.is_some_and(|sync| sync.state == SyncState::KindMissing)
-    };
-    let refused = refused(observed, rows).filter(|row| !unserved(&key_of(row))).map(told);
-    let refused = Some(refusals(refused)).filter(|words| !words.is_empty());
-    let missing = missing_kinds(observed, objects.wanted.keys().filter(|key| unserved(key)));
-    let parts: Vec<String> = refused.into_iter().chain(missing).collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-/// The rows of which the API server, or we, say why they are not as wanted.
-fn refused<'a>(observed: &ReleaseObserved, rows: &'a [Resource]) -> impl Iterator<Item = &'a Resource> {
-    rows.iter()
-        .filter(|row| row.status == Some(SyncStatus::NotSynced) && !row.error.is_empty())
-        .filter(|row| !is_left(observed, row))
-}
-
-fn told(row: &Resource) -> (String, &str) {
-    (format!("{} {}", row.kind, row.name), &row.error)
-}
-
-/// Everything is applied; the message tells what is left otherwise, and what a newer release has.
-fn installed(rows: &[Resource]) -> Finding {
-    const TYPE: ConditionType = ConditionType::HelmChartApplied;
-    let superseded: Vec<(String, String)> = rows.iter().filter_map(handed_over).collect();
-    let superseded = superseded.iter().map(|(object, why)| (object.clone(), why.as_str()));
-    let left = rows.iter().filter(|row| !row.error.is_empty()).map(told);
-    let message = refusals(left.chain(superseded));
-    if message.is_empty() {
-        return Finding::holds(TYPE);
-    }
-    let drifted = |row: &Resource| !row.error.is_empty() && row.left != Some(Left::InNewerForm);
-    let reason = if rows.iter().any(drifted) {
-        Reason::Drifted
-    } else {
-        Reason::InNewerForm
-    };
-    Finding::holds_because(TYPE, reason, message)
-}
-
-fn handed_over(row: &Resource) -> Option<(String, String)> {
-    let release = Some(&row.superseded_by).filter(|release| !release.is_empty())?;
-    let why = format!("release {release}, which is newer, has it in the form that it wants");
-    Some((format!("{} {}", row.kind, row.name), why))
-}
-
-/// Nothing could be compared: what was applied is taken to be there still. Without anything applied there is nothing to say.
-fn uncompared(observed: &ReleaseObserved, rows: &[Resource]) -> Option<Finding> {
-    const TYPE: ConditionType = ConditionType::HelmChartApplied;
-    if rows.is_empty() {
-        return None;
-    }
-    if rows.iter().all(|row| stands(observed, row)) {
-        return Some(installed(rows));
-    }
-    let message = "objects of the release are there that could not be compared with it yet";
-    Some(Finding::fails(TYPE, Severity::Info, Reason::NotObservedYet, message))
-}
-
-/// Whether it is open how an object is. One that was in line and has not been looked at since a restart is taken to be so still.
-fn is_unknown(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync) -> bool {
-    sync.state == SyncState::Unverified && row(observed, key).is_none_or(|row| !stands(observed, row))
-}
-
-/// Why what is not as wanted is so. Where none of it is wanted, all of that which fails is to go.
-fn failing_reason(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Reason {
-    let is_wanted = |row: &Resource| objects.wanted.contains_key(&key_of(row));
-    let mut refused = refused(observed, rows).peekable();
-    if refused.peek().is_some() && !refused.any(is_wanted) {
-        Reason::FailedToDeleteObjects
-    } else {
-        applied_reason(objects)
-    }
-}
-
-/// The most telling reason among the objects that are wanted and not in line.
-fn applied_reason(objects: &Objects) -> Reason {
-    let any = |test: fn(&SyncState) -> bool| objects.wanted.values().any(|sync| test(&sync.state));
-    if any(|state| matches!(state, SyncState::Failed { .. })) {
-        Reason::FailedToApplyObjects
-    } else if any(|state| matches!(state, SyncState::Contested { .. })) {
-        Reason::Contested
-    } else if any(|state| matches!(state, SyncState::KindMissing)) {
-        Reason::KindNotFound
-    } else if any(|state| matches!(state, SyncState::Missing { .. })) {
-        Reason::Drifted
-    } else {
-        Reason::ObjectsApplyingOngoing
-    }
-}
-
-fn unhealthy(observed: &ReleaseObserved, row: &Resource) -> Option<String> {
-    let health = row.health?;
-    if matches!(health, Health::Current | Health::Unknown) {
-        return None;
-    }
-    let seen = observed
-        .objects
-        .get(&key_of(row))
-        .and_then(|object| object.memory.health.as_ref());
-    let message = seen.map(|seen| seen.message.as_str()).unwrap_or_default();
-    Some(format!("{} {} is {health}: {message}", row.kind, row.name))
-}
-
-/// What keeps a release whose known objects are gone.
-fn unlisted(observed: &ReleaseObserved, kind: &GroupKind) -> String {
-    match observed.unwatched.get(kind) {
-        Some(words) => format!("objects may be left: {kind} cannot be watched: {words}"),
-        None => format!("waits for the list of {kind}, of which objects may be left"),
-    }
-}
-
-fn deleting_message(observed: &ReleaseObserved, objects: &Objects) -> String {
+fn deleting_message(observed: &ReleaseObserved, decisions: &Decisions) -> String {
     match &observed.used_by {
         None => "waits until it is known which Clusters use the class".to_owned(),
         Some(clusters) if !clusters.is_empty() => {
             let clusters: Vec<String> = clusters.iter().cloned().collect();
             format!("the class stays while Clusters use it: {}", summary(&clusters))
         }
-        Some(_) => {
-            let left: Vec<String> = objects
-                .leftovers
-                .iter()
-                .filter(|(_, fate)| matches!(fate, Fate::Going { .. } | Fate::Failed { .. }))
-                .map(|(key, _)| format!("{} {}", key.kind, key.name))
-                .collect();
-            match unseen(observed).first() {
-                _ if !left.is_empty() => format!("deleting {}", summary(&left)),
-                Some(kind) => unlisted(observed, kind),
-                None => "deleting the last traces".to_owned(),
-            }
-        }
+        Some(_) => observed.set().going(decisions),
     }
 }
 
 /// `Reconciling` while something is under way or awaited, `Stalled` when only somebody's action helps, nothing when ready.
 pub(super) fn activity(
     observed: &ReleaseObserved,
-    objects: &Objects,
+    decisions: &Decisions,
     waiting: &[Waiting],
     ready: bool,
 ) -> Option<Finding> {
     let approval = awaited_approval(waiting);
-    let stalled = waiting.iter().find_map(|item| stall(item, objects, observed.deleting));
+    let stalled = waiting
+        .iter()
+        .find_map(|item| stall(item, decisions, observed.deleting));
     if let Some((reason, message)) = stalled
         && !ready
     {
@@ -395,7 +235,7 @@ pub(super) fn activity(
         return Some(Finding::holds_because(
             ConditionType::Reconciling,
             reason,
-            deleting_message(observed, objects),
+            deleting_message(observed, decisions),
         ));
     }
     if let Some(message) = approval {
@@ -410,16 +250,17 @@ pub(super) fn activity(
 
 /// What somebody has to say before so many objects go.
 fn awaited_approval(waiting: &[Waiting]) -> Option<String> {
-    waiting.iter().find_map(|item| match item {
-        Waiting::PruneApproval { digest, objects } => Some(format!(
-            "{objects} objects that left the release would be deleted, more than pruneLimit allows; to allow it set the annotation {}: {digest}",
-            crds::labels::APPROVE_PRUNE
-        )),
+    about_objects(waiting).find_map(|wait| wait.approval(OwnerKind::Release))
+}
+
+fn about_objects(waiting: &[Waiting]) -> impl Iterator<Item = &Wait> {
+    waiting.iter().filter_map(|item| match item {
+        Waiting::Objects(wait) => Some(wait),
         _ => None,
     })
 }
 
-fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason, String)> {
+fn stall(waiting: &Waiting, decisions: &Decisions, deleting: bool) -> Option<(Reason, String)> {
     match waiting {
         Waiting::BrokenRelease => Some((
             Reason::BrokenRelease,
@@ -435,40 +276,20 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
             Reason::RenderFailed,
             "the class chart has to be mended at the source".to_owned(),
         )),
-        // Nobody is kept from anything: that the objects stay as they are is meant.
-        Waiting::Object { key, .. } if deleting && objects.wanted.contains_key(key) => None,
-        Waiting::Object { key, .. } if is_contested(objects, key) => None,
-        Waiting::Object { key, message } => {
-            let reason = if deleting || !objects.wanted.contains_key(key) {
-                Reason::FailedToDeleteObjects
-            } else {
-                applied_reason(objects)
-            };
-            Some((reason, format!("{} {}: {message}", key.kind, key.name)))
-        }
+        Waiting::Objects(wait) => wait.stall(decisions, deleting),
         _ => None,
     }
 }
 
-fn is_contested(objects: &Objects, key: &ObjectKey) -> bool {
-    let sync = objects.wanted.get(key);
-    sync.is_some_and(|sync| matches!(sync.state, SyncState::Contested { .. }))
-}
-
 fn progress(waiting: &[Waiting]) -> String {
-    match waiting.first() {
-        None => "objects are being applied".to_owned(),
-        Some(Waiting::Assets) => "waits for the files of the release".to_owned(),
-        Some(Waiting::Signature) => "waits for a good signature of the release".to_owned(),
-        Some(Waiting::Provider) => "waits for the provider".to_owned(),
-        Some(Waiting::SlowRendering) => "waits until the class chart is rendered".to_owned(),
-        Some(Waiting::Health { .. }) => "waits until objects are healthy".to_owned(),
-        Some(Waiting::Object { key, .. }) => format!("{} {} is put back again by itself", key.kind, key.name),
-        Some(Waiting::Holder { release }) => format!("waits until release {release} says what it applied"),
-        Some(Waiting::Kind { .. }) => awaited_kinds(waiting.iter().filter_map(|item| match item {
-            Waiting::Kind { group_kind } => Some(group_kind),
-            _ => None,
-        })),
-        Some(_) => "waits".to_owned(),
-    }
+    let words = match waiting.first() {
+        None => "objects are being applied",
+        Some(Waiting::Assets) => "waits for the files of the release",
+        Some(Waiting::Signature) => "waits for a good signature of the release",
+        Some(Waiting::Provider) => "waits for the provider",
+        Some(Waiting::SlowRendering) => "waits until the class chart is rendered",
+        Some(Waiting::Objects(wait)) => return wait.progress(about_objects(waiting)),
+        Some(_) => "waits",
+    };
+    words.to_owned()
 }

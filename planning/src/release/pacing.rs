@@ -7,9 +7,9 @@ use crds::cluster_stack_release::ClusterStackReleaseStatus;
 use crds::conditions::lint;
 use jiff::{SignedDuration, Timestamp};
 
-use super::inventory::key_of;
 use super::observed::ReleaseObserved;
 use crate::next::{Next, rests_until};
+use crate::objects::key_of;
 
 /// Least time between one write of the status and another that brings other words only.
 const WORDS_INTERVAL: SignedDuration = SignedDuration::from_secs(5);

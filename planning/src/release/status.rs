@@ -5,29 +5,30 @@ use crds::conditions::{ConditionStatus, ConditionType, merge, with_ready};
 use jiff::Timestamp;
 
 use super::findings;
-use super::objects::{Objects, moved_from};
-use super::observed::{Assets, ReleaseObserved, Rendering};
-use super::prune::record;
-use super::rows::rows;
+use super::objects::moved_from;
+use super::observed::{Assets, ReleaseObserved};
 use super::waiting::Waiting;
 use super::without_files::is_without_files;
+use crate::objects::{Decisions, Inventory};
 
 /// The status that follows from what was seen and decided.
 pub(super) fn status(
     observed: &ReleaseObserved,
-    objects: &Objects,
+    decisions: &Decisions,
     waiting: &[Waiting],
     now: Timestamp,
 ) -> ClusterStackReleaseStatus {
-    let mut resources = rows(observed, objects);
-    let approved_prune = record(observed, objects, &mut resources);
-    let mut findings = with_ready(findings::of_the_parts(observed, objects, &resources));
+    let Inventory {
+        resources,
+        approved_prune,
+    } = observed.set().inventory(decisions);
+    let mut findings = with_ready(findings::of_the_parts(observed, decisions, &resources));
     let ready = findings
         .iter()
         .any(|finding| finding.condition_type() == ConditionType::Ready && finding.status() == ConditionStatus::True)
         && !observed.deleting
-        && (matches!(observed.rendering, Rendering::Rendered { .. }) || is_without_files(observed));
-    findings.extend(findings::activity(observed, objects, waiting, ready));
+        && (observed.rendering.intents().is_some() || is_without_files(observed));
+    findings.extend(findings::activity(observed, decisions, waiting, ready));
     let (assets, kubernetes_version) = pins(observed);
     ClusterStackReleaseStatus {
         observed_generation: Some(observed.generation),

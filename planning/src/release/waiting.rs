@@ -2,16 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crds::resource::Health;
 use serde::{Deserialize, Serialize};
 
-use super::object::{SyncState, is_unreadable};
-use super::objects::{Objects, moved_from};
-use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
-use super::prune::Fate;
-use super::reach::unseen;
+use super::objects::moved_from;
+use super::observed::{Assets, Provider, ReleaseObserved};
 use super::without_files::is_without_files;
-use crate::object_key::{GroupKind, ObjectKey};
+use crate::objects::{Decisions, Rendering, Wait};
 
 /// Why nothing more happens, as data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,48 +43,13 @@ pub enum Waiting {
         /// Which (`namespace/name`).
         clusters: BTreeSet<String>,
     },
-    /// Objects of a kind that has not been listed may be left of a release that goes.
-    List {
-        /// Which.
-        group_kind: GroupKind,
-    },
-    /// A kind is not served.
-    Kind {
-        /// Which.
-        group_kind: GroupKind,
-    },
-    /// Another release holds an object and has not said yet what it applied.
-    Holder {
-        /// Which.
-        release: String,
-    },
-    /// An object is in line and not healthy.
-    Health {
-        /// Which.
-        key: ObjectKey,
-        /// How it is.
-        state: Health,
-        /// What is wrong or awaited.
-        message: String,
-    },
-    /// An object could not be brought in line.
-    Object {
-        /// Which.
-        key: ObjectKey,
-        /// Why.
-        message: String,
-    },
-    /// A prune is larger than the limit.
-    PruneApproval {
-        /// What `approve-prune` has to say.
-        digest: String,
-        /// How many objects would go.
-        objects: usize,
-    },
+    /// Something about its objects.
+    #[serde(untagged)]
+    Objects(Wait),
 }
 
 /// Why nothing more happens, sorted and without repetition.
-pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Waiting> {
+pub(super) fn waiting(observed: &ReleaseObserved, decisions: &Decisions) -> Vec<Waiting> {
     let mut waiting = BTreeSet::new();
     if observed.deleting {
         match &observed.used_by {
@@ -98,71 +59,11 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
             }),
             Some(_) => false,
         };
-        waiting.extend(
-            unseen(observed)
-                .into_iter()
-                .map(|group_kind| Waiting::List { group_kind }),
-        );
     } else {
         waiting.extend(waiting_for_inputs(observed));
-        if let Some(digest) = &objects.asked
-            && !is_open(observed, objects)
-        {
-            waiting.insert(Waiting::PruneApproval {
-                digest: digest.clone(),
-                objects: objects.held.len(),
-            });
-        }
     }
-    for (key, sync) in &objects.wanted {
-        match &sync.state {
-            SyncState::KindMissing => waiting.insert(Waiting::Kind {
-                group_kind: GroupKind::new(&*key.group, &*key.kind),
-            }),
-            SyncState::Failed { message } | SyncState::Missing { message } | SyncState::Contested { message } => {
-                waiting.insert(Waiting::Object {
-                    key: key.clone(),
-                    message: message.clone(),
-                })
-            }
-            SyncState::Held { release } => waiting.insert(Waiting::Holder {
-                release: release.clone(),
-            }),
-            SyncState::Synced | SyncState::Drifted { .. } => {
-                waiting_for_health(observed, key).is_some_and(|item| waiting.insert(item))
-            }
-            SyncState::Unverified | SyncState::Pending | SyncState::Superseded { .. } | SyncState::Outgrown { .. } => {
-                false
-            }
-        };
-    }
-    for (key, fate) in &objects.leftovers {
-        if let Fate::Failed { message, .. } = fate {
-            waiting.insert(Waiting::Object {
-                key: key.clone(),
-                message: message.clone(),
-            });
-        }
-    }
+    waiting.extend(observed.set().waits(decisions).into_iter().map(Waiting::Objects));
     waiting.into_iter().collect()
-}
-
-fn waiting_for_health(observed: &ReleaseObserved, key: &ObjectKey) -> Option<Waiting> {
-    let seen = observed.objects.get(key)?.memory.health.as_ref()?;
-    let ill = !matches!(seen.state, Health::Current | Health::Unknown);
-    ill.then(|| Waiting::Health {
-        key: key.clone(),
-        state: seen.state,
-        message: seen.message.clone(),
-    })
-}
-
-/// Whether how many would be deleted may still change soon. An object that nobody can read again and again holds no approval of the others up: an approval
-/// is of those that it names.
-fn is_open(observed: &ReleaseObserved, objects: &Objects) -> bool {
-    let is_unreadable = |key| observed.objects.get(key).is_some_and(is_unreadable);
-    let mut leftovers = objects.leftovers.iter();
-    leftovers.any(|(key, fate)| fate.is_open() && !is_unreadable(key))
 }
 
 fn waiting_for_inputs(observed: &ReleaseObserved) -> Vec<Waiting> {

@@ -7,7 +7,7 @@ use crds::policy::DriftPolicy;
 use jiff::SignedDuration;
 use planning::health::HealthState;
 use planning::object_key::ObjectKey;
-use planning::release::key_of;
+use planning::objects::key_of;
 use proptest::prelude::*;
 
 use crate::world::api::ReleaseObject;

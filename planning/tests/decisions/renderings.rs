@@ -2,7 +2,8 @@
 
 use crds::conditions::{ConditionStatus, ConditionType, Severity, find};
 use planning::next::Next;
-use planning::release::{ReleaseObserved, ReleasePlan, RenderAttempts, Rendering, Waiting, plan};
+use planning::objects::{RenderAttempts, Rendering};
+use planning::release::{ReleaseObserved, ReleasePlan, Waiting, plan};
 
 use crate::world::{Record, World};
 

@@ -6,11 +6,12 @@ use crds::conditions::{ConditionStatus, ConditionType, find};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::super::inventory::key_of;
-use super::super::observed::{Attempt, Belongs, Controlled, Failure, ObjectObserved, ProviderProgress, Read, Seen};
+use super::super::observed::{Controlled, ProviderProgress};
 use super::*;
-use crate::object_key::ObjectRef;
+use crate::object_key::{GroupKind, ObjectKey, ObjectRef};
+use crate::objects::{Attempt, Belongs, Failure, Intent, ObjectAction, ObjectObserved, Read, Seen, Wait, key_of};
 use crate::unlisted::Unlisted;
+use crate::waves::wave_of;
 
 const TAG: &str = "docker-harbor-1-34-v1";
 
@@ -47,7 +48,7 @@ fn uncontrolled(uid: &str) -> Provider {
 
 /// The identity of the provider's object that is taken.
 fn taken(plan: &ReleasePlan) -> Option<String> {
-    let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+    let mut actions = plan.steps.iter().flat_map(Step::on_owner);
     actions.find_map(|action| match action {
         ReleaseAction::ControlProvider { uid } => Some(uid.clone()),
         _ => None,
@@ -133,7 +134,7 @@ fn a_clock_that_was_set_back_holds_no_object_up() {
     let mut observed = observed(Provider::NotWanted);
     observed.rendering = Rendering::Failed {
         message: "it took long".to_owned(),
-        transient: Some(crate::release::RenderAttempts {
+        transient: Some(crate::objects::RenderAttempts {
             attempts: 9,
             at: now() + SignedDuration::from_hours(1),
         }),
@@ -290,7 +291,7 @@ fn leaving(row: Option<(&str, &str)>) -> (ReleaseObserved, GroupKind) {
 }
 
 fn goes(plan: &ReleasePlan) -> bool {
-    let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+    let mut actions = plan.steps.iter().flat_map(Step::on_owner);
     actions.any(|action| matches!(action, ReleaseAction::RemoveFinalizer))
 }
 
@@ -389,15 +390,15 @@ fn asked(observed: &ReleaseObserved) -> Option<String> {
         .waiting
         .into_iter()
         .find_map(|waiting| match waiting {
-            Waiting::PruneApproval { digest, .. } => Some(digest),
+            Waiting::Objects(Wait::PruneApproval { digest, .. }) => Some(digest),
             _ => None,
         })
 }
 
 fn deletions(plan: &ReleasePlan) -> usize {
-    let actions = plan.steps.iter().flat_map(|step| &step.actions);
+    let actions = plan.steps.iter().flat_map(Step::on_objects);
     actions
-        .filter(|action| matches!(action, ReleaseAction::Delete { .. }))
+        .filter(|action| matches!(action, ObjectAction::Delete { .. }))
         .count()
 }
 
@@ -469,7 +470,7 @@ fn an_approval_whose_last_object_is_gone_lets_nothing_go_that_leaves_the_release
     assert_eq!(deletions(&again), 0, "nobody has approved that");
     assert!(matches!(
         &again.waiting[..],
-        [.., Waiting::PruneApproval { objects: 11, .. }]
+        [.., Waiting::Objects(Wait::PruneApproval { objects: 11, .. })]
     ));
 }
 

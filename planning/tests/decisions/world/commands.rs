@@ -10,6 +10,7 @@ use crds::resource::{Resource, SyncStatus};
 use jiff::SignedDuration;
 use planning::health::HealthState;
 use planning::object_key::{GroupKind, ObjectKey};
+use planning::objects::Wait;
 use planning::release::{ProviderProgress, Waiting};
 use planning::stack::StackWaiting;
 use serde_json::{Value, json};
@@ -359,7 +360,7 @@ impl World {
             .waiting
             .into_iter()
             .find_map(|waiting| match waiting {
-                Waiting::PruneApproval { digest, .. } => Some(digest),
+                Waiting::Objects(Wait::PruneApproval { digest, .. }) => Some(digest),
                 _ => None,
             });
         let release = self.api.releases.get_mut(tag).expect("the release");

@@ -6,7 +6,8 @@ use crds::cluster_stack::ClusterStackStatus;
 use crds::cluster_stack_release::ClusterStackReleaseStatus;
 use crds::conditions::{Condition, ConditionStatus};
 use crds::resource::{Resource, SyncStatus};
-use planning::release::{ReleaseAction, key_of};
+use planning::objects::{Action, ObjectAction, key_of};
+use planning::release::ReleaseAction;
 use planning::stack::StackAction;
 
 #[derive(Clone, Debug, Default)]
@@ -88,15 +89,24 @@ pub(crate) fn of_stack(action: &StackAction) -> String {
     }
 }
 
-pub(crate) fn of_release(action: &ReleaseAction) -> String {
+pub(crate) fn of_release(action: &Action<ReleaseAction>) -> String {
     match action {
-        ReleaseAction::Mark { group_kinds } => {
+        Action::Object(action) => of_object(action),
+        Action::Own(ReleaseAction::Mark { group_kinds }) => {
             let kinds: Vec<&str> = group_kinds.iter().map(|group_kind| group_kind.kind.as_str()).collect();
             format!("mark [{}]", kinds.join(", "))
         }
-        ReleaseAction::ControlProvider { .. } => "control the provider's object".to_owned(),
-        ReleaseAction::RecordInventory { status } => format!("record an inventory of {}", status.resources.len()),
-        ReleaseAction::Apply { key, why, force } => {
+        Action::Own(ReleaseAction::ControlProvider { .. }) => "control the provider's object".to_owned(),
+        Action::Own(ReleaseAction::RecordInventory { status }) => {
+            format!("record an inventory of {}", status.resources.len())
+        }
+        Action::Own(ReleaseAction::RemoveFinalizer) => "remove the finalizer".to_owned(),
+    }
+}
+
+fn of_object(action: &ObjectAction) -> String {
+    match action {
+        ObjectAction::Apply { key, why, force } => {
             format!(
                 "apply {} {} ({why:?}{})",
                 key.kind,
@@ -104,11 +114,10 @@ pub(crate) fn of_release(action: &ReleaseAction) -> String {
                 if *force { ", forced" } else { "" }
             )
         }
-        ReleaseAction::Check { key } => format!("check {} {}", key.kind, key.name),
-        ReleaseAction::Read { key } => format!("read {} {}", key.kind, key.name),
-        ReleaseAction::TakeOver { key } => format!("take over {} {}", key.kind, key.name),
-        ReleaseAction::Delete { key, .. } => format!("delete {} {}", key.kind, key.name),
-        ReleaseAction::RemoveFinalizer => "remove the finalizer".to_owned(),
+        ObjectAction::Check { key } => format!("check {} {}", key.kind, key.name),
+        ObjectAction::Read { key } => format!("read {} {}", key.kind, key.name),
+        ObjectAction::TakeOver { key } => format!("take over {} {}", key.kind, key.name),
+        ObjectAction::Delete { key, .. } => format!("delete {} {}", key.kind, key.name),
     }
 }
 

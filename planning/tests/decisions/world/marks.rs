@@ -1,7 +1,7 @@
 //! Whose an object is.
 
 use crds::labels;
-use planning::release::Belongs;
+use planning::objects::Belongs;
 
 use super::api::NAMESPACE;
 use super::live::{Body, Live, label};

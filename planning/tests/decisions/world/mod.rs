@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use planning::object_key::ObjectKey;
-use planning::release::{ObjectMemory, ReleaseObserved};
+use planning::objects::ObjectMemory;
+use planning::release::ReleaseObserved;
 use planning::stack::{ActionFailure, StackObserved};
 use planning::unlisted::Unlisted;
 

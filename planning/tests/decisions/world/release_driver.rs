@@ -4,6 +4,7 @@ mod objects;
 mod observe;
 mod rules;
 
+use planning::objects::{Action, ObjectAction};
 use planning::release::{ReleaseAction, ReleasePlan};
 
 use super::api::ReleaseObject;
@@ -74,7 +75,14 @@ impl World {
         true
     }
 
-    fn perform_release_action(&mut self, tag: &str, action: &ReleaseAction) -> Outcome<()> {
+    fn perform_release_action(&mut self, tag: &str, action: &Action<ReleaseAction>) -> Outcome<()> {
+        match action {
+            Action::Object(action) => self.perform_object_action(tag, action),
+            Action::Own(action) => self.perform_own_action(tag, action),
+        }
+    }
+
+    fn perform_own_action(&mut self, tag: &str, action: &ReleaseAction) -> Outcome<()> {
         match action {
             ReleaseAction::Mark { group_kinds } => self.change_release(tag, |release| {
                 release.finalizer = true;
@@ -91,11 +99,16 @@ impl World {
                 }
                 Ok(())
             }),
-            ReleaseAction::Apply { key, why, force } => self.apply_object(tag, key, *why, *force),
-            ReleaseAction::Check { key } => self.check_object(tag, key),
-            ReleaseAction::Read { key } => self.read_object(tag, key),
-            ReleaseAction::TakeOver { key } => self.take_over(tag, key),
-            ReleaseAction::Delete {
+        }
+    }
+
+    fn perform_object_action(&mut self, tag: &str, action: &ObjectAction) -> Outcome<()> {
+        match action {
+            ObjectAction::Apply { key, why, force } => self.apply_object(tag, key, *why, *force),
+            ObjectAction::Check { key } => self.check_object(tag, key),
+            ObjectAction::Read { key } => self.read_object(tag, key),
+            ObjectAction::TakeOver { key } => self.take_over(tag, key),
+            ObjectAction::Delete {
                 key,
                 uid,
                 resource_version,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crds::labels;
 use jiff::Timestamp;
 use planning::object_key::ObjectKey;
-use planning::release::{ApplyReason, Attempt, Drifted, Failure, HealthSeen, ObjectMemory, Read, Verified};
+use planning::objects::{ApplyReason, Attempt, Drifted, Failure, HealthSeen, ObjectMemory, Read, Verified};
 
 use super::observe::{body_digest, has_generation};
 use crate::world::faults::Outcome;

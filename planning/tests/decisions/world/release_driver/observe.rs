@@ -7,11 +7,9 @@ use crds::labels;
 use jiff::SignedDuration;
 use planning::digest::digest_of_everything;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
+use planning::objects::{Intent, Inventoried, KindScope, ObjectObserved, Rendering, Seen, Standing, key_of};
 use planning::outage::Outage;
-use planning::release::{
-    Assets, Claim, Intent, Inventoried, KindScope, Member, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen,
-    Standing, Word, holder, key_of, standing,
-};
+use planning::release::{Assets, Claim, Member, Provider, ReleaseObserved, Word, holder, standing};
 use planning::waves::wave_of;
 
 use crate::world::api::{NAMESPACE, ReleaseObject};

@@ -3,7 +3,8 @@
 use crds::conditions::{ConditionType, MESSAGE_BYTES, is_true, lint};
 use crds::labels;
 use planning::object_key::ObjectKey;
-use planning::release::{Belongs, ReleaseObserved, ReleasePlan, key_of};
+use planning::objects::{Belongs, key_of};
+use planning::release::{ReleaseObserved, ReleasePlan};
 
 use crate::world::World;
 use crate::world::api::ReleaseObject;

@@ -6,13 +6,12 @@ use kube::api::DynamicObject;
 use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
-use operator_kit::read::read;
-use planning::release::{Attempt, Belongs, Read};
+use planning::objects::{Attempt, Belongs, Read};
 
 use super::execute::{Failed, Pass};
 use super::live::{belongs, judged};
-use super::marks::is_elsewhere;
-use super::observe::lock;
+use super::memory::lock;
+use super::owner::Owner;
 
 /// How often in a row an object is read that changes meanwhile.
 const TRIES: usize = 3;
@@ -20,7 +19,7 @@ const TRIES: usize = 3;
 /// Said of an object that changed each time.
 const RESTLESS: &str = "it changes faster than it is read";
 
-impl Pass<'_> {
+impl<O: Owner> Pass<'_, O> {
     /// Reads an object that is to go or to be taken over, or whose health matters.
     pub(super) async fn read(&self, key: &ObjectKey) -> Result<(), Failed> {
         for _ in 0..TRIES {
@@ -44,9 +43,9 @@ impl Pass<'_> {
         if live.as_ref().is_some_and(is_going) {
             self.forget_form(key);
         }
-        let now = self.context.now();
+        let now = self.clock.now();
         let mut memory = lock(self.memory);
-        let object = memory.objects.entry(key.clone()).or_default();
+        let object = memory.of(key);
         let read = match live {
             None => {
                 object.health = None;
@@ -69,10 +68,10 @@ impl Pass<'_> {
         Ok(memory.remember_read(key, changes, read))
     }
 
-    /// Whose an object is; of one with another release's mark, whether that is there though it is not watched.
+    /// Whose an object is; of one with another owner's mark, whether that is there though it is not watched.
     async fn whose(&self, key: &ObjectKey, live: &DynamicObject) -> Result<Belongs, Failed> {
         match (belongs(live, self.part_of), live.labels().get(labels::PART_OF)) {
-            (Belongs::OtherOwner, Some(mark)) => match is_elsewhere(self.context, key, mark).await {
+            (Belongs::OtherOwner, Some(mark)) => match self.owner.is_elsewhere(key, mark).await {
                 Ok(true) => Ok(Belongs::Stranger),
                 Ok(false) => Ok(Belongs::OtherOwner),
                 Err(message) => Err(self.remember_failure(key, Attempt::Look, &message)),
@@ -83,16 +82,16 @@ impl Pass<'_> {
 
     /// Reads the object, and remembers that this failed or no longer does.
     pub(super) async fn look(&self, key: &ObjectKey) -> Result<Option<DynamicObject>, Failed> {
-        let before = self.context.objects.get(key);
-        let context = self.context;
-        match read(&context.client, &context.discovery, &context.crds, key).await {
+        let place = self.place;
+        let before = place.objects.get(key);
+        match place.read(key).await {
             Ok(live) => {
-                let marked = |live: &DynamicObject| Seen::of(&live.metadata, labels::PART_OF).is_some();
+                let marked = |live: &DynamicObject| place.objects.sight(&live.metadata).is_some();
                 if let Some(before) = before.filter(|_| !live.as_ref().is_some_and(marked)) {
                     self.forget(key, &before).await;
                 }
                 let mut memory = lock(self.memory);
-                let object = memory.objects.entry(key.clone()).or_default();
+                let object = memory.of(key);
                 object.failure.take_if(|failure| failure.tried == Attempt::Look);
                 Ok(live)
             }
@@ -102,8 +101,8 @@ impl Pass<'_> {
 
     /// Forgets a sight of what is gone, or has lost its mark: the watch may be behind. Of a kind that is not served nothing is known: its objects come back with it.
     pub(super) async fn forget(&self, key: &ObjectKey, before: &Seen) {
-        if let Ok(Some(_)) = self.context.discovery.resolve_kind(&key.group_kind()).await {
-            self.context.objects.note_absent(self.part_of, key, before).await;
+        if let Ok(Some(_)) = self.place.discovery.resolve_kind(&key.group_kind()).await {
+            self.place.objects.note_absent(self.part_of, key, before).await;
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::observed::{ProviderProgress, ReleaseObserved};
+use super::set::ObjectSet;
 use crate::object_key::{GroupKind, ObjectKey};
 
 /// How many things a message names before it only counts.
@@ -13,10 +13,11 @@ const NAMED: usize = 3;
 const REASON_BYTES: usize = 240;
 
 /// The first few, and how many more.
-pub(super) fn summary(items: &[String]) -> String {
+pub(crate) fn summary(items: &[String]) -> String {
     listed(items, "; ", "; and")
 }
 
+/// The first few between separators, and how many more.
 pub(super) fn listed(items: &[String], separator: &str, last: &str) -> String {
     let mut text = items[..items.len().min(NAMED)].join(separator);
     if items.len() > NAMED {
@@ -62,14 +63,11 @@ fn brief(reason: &str) -> String {
     format!("{}...", &reason[..reason.floor_char_boundary(REASON_BYTES)])
 }
 
-/// The kinds that the API server does not serve, with the versions that the release names, and what helps.
-pub(super) fn missing_kinds<'a>(
-    observed: &ReleaseObserved,
-    keys: impl Iterator<Item = &'a ObjectKey>,
-) -> Option<String> {
+/// The kinds that the API server does not serve, with the versions that the intents name, and what helps.
+pub(super) fn missing_kinds<'a>(set: &ObjectSet<'_>, keys: impl Iterator<Item = &'a ObjectKey>) -> Option<String> {
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys {
-        let version = observed.objects.get(key).map_or("", |object| &object.version);
+        let version = set.objects.get(key).map_or("", |object| &object.version);
         let name = [key.kind.as_str(), version, key.group.as_str()].join(".");
         *kinds.entry(name.trim_end_matches('.').to_owned()).or_default() += 1;
     }
@@ -79,8 +77,9 @@ pub(super) fn missing_kinds<'a>(
         .collect();
     (!kinds.is_empty()).then(|| {
         format!(
-            "the API server does not serve {}; install the CRDs, and the release goes on by itself",
-            listed(&kinds, ", ", " and")
+            "the API server does not serve {}; install the CRDs, and the {} goes on by itself",
+            listed(&kinds, ", ", " and"),
+            set.owner
         )
     })
 }
@@ -93,24 +92,6 @@ pub(super) fn awaited_kinds<'a>(kinds: impl Iterator<Item = &'a GroupKind>) -> S
         "waits until the API server serves the {noun} {}",
         listed(&kinds, ", ", " and")
     )
-}
-
-/// How far a provider is: in per cent where it says what there is to do.
-pub(super) fn progress_of_provider(progress: &ProviderProgress) -> String {
-    let ProviderProgress { done, total, unit } = progress;
-    let of_what = if unit.is_empty() {
-        String::new()
-    } else {
-        format!(" {unit}")
-    };
-    match total.filter(|total| *total > 0) {
-        None => format!("{done}{of_what} so far"),
-        Some(100) if matches!(unit.as_str(), "%" | "percent") => format!("{done} %"),
-        Some(total) => {
-            let percent = u128::from(*done.min(&total)) * 100 / u128::from(total);
-            format!("{percent} % ({done} of {total}{of_what})")
-        }
-    }
 }
 
 #[cfg(test)]
@@ -139,21 +120,6 @@ mod tests {
         for (input, expected) in table {
             let told = refusals(input.iter().map(|(name, reason)| (objects(&[name]).remove(0), *reason)));
             assert_eq!(told, expected);
-        }
-    }
-
-    #[test]
-    fn progress_is_told_in_per_cent_where_the_whole_is_known() {
-        for (done, total, unit, expected) in [
-            (10, Some(100), "%", "10 %"),
-            (3, Some(5), "images", "60 % (3 of 5 images)"),
-            (1, Some(3), "", "33 % (1 of 3)"),
-            (7, None, "images", "7 images so far"),
-            (7, Some(0), "", "7 so far"),
-            (u64::MAX, Some(1), "bytes", "100 % (18446744073709551615 of 1 bytes)"),
-        ] {
-            let unit = unit.to_owned();
-            assert_eq!(progress_of_provider(&ProviderProgress { done, total, unit }), expected);
         }
     }
 

@@ -1,31 +1,105 @@
 //! What is applied for one rendered object: its body with our marks, and the digest of that.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crds::labels;
+use crds::resource::Resource;
 use planning::digest::digest_of_everything;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
-use planning::release::Intent;
+use planning::objects::{Intent, KindScope};
 use planning::waves::wave_of;
 use serde_json::{Map, Value};
 
-use super::scopes::Scopes;
+use super::place::Place;
+use super::scopes::{self, Scopes};
 
-/// The objects of one release, ready to be applied.
+/// The objects of one owner, ready to be applied.
 #[derive(Debug, Default)]
 pub(crate) struct Intents {
     /// Which objects, for the plan.
     pub(crate) planned: BTreeMap<ObjectKey, Intent>,
     /// Their bodies.
     pub(crate) bodies: BTreeMap<ObjectKey, Value>,
-    /// Whether the objects of kinds that the release brings have namespaces.
+    /// Whether the objects of kinds that the owner brings have namespaces.
     pub(crate) brought: Scopes,
     /// The kinds of which discovery did not say whether their objects have namespaces.
     pub(crate) unknown: BTreeSet<GroupKind>,
 }
 
-/// Marks rendered objects as parts of the release. `cluster_scoped` says of a kind whether its objects have no namespace.
-pub(crate) fn intents<'a>(
+/// What a rendering asks for. The bodies are rendered again when they are needed.
+#[derive(Clone, Debug)]
+pub(crate) struct Remembered {
+    /// What it was made from.
+    pub(crate) made_from: String,
+    pub(crate) intents: Arc<BTreeMap<ObjectKey, Intent>>,
+    /// Whether the objects of kinds that the owner brings have namespaces.
+    pub(crate) brought: Scopes,
+    /// The kinds of which discovery did not say whether their objects have namespaces. When it does, objects may turn out to have other keys.
+    pub(crate) unknown: BTreeSet<GroupKind>,
+}
+
+impl Remembered {
+    /// Whether it is of these bytes, and discovery, which says this now, does not tell more of its kinds than it did.
+    pub(crate) fn holds(&self, made_from: &str, scope_of: impl Fn(&GroupKind) -> KindScope) -> bool {
+        self.made_from == made_from && self.unknown.iter().all(|kind| scope_of(kind) == KindScope::Unknown)
+    }
+}
+
+impl Intents {
+    /// What is to be remembered of them, which were made from this.
+    pub(crate) fn remembered(&self, made_from: String) -> Remembered {
+        Remembered {
+            made_from,
+            intents: Arc::new(self.planned.clone()),
+            brought: self.brought.clone(),
+            unknown: self.unknown.clone(),
+        }
+    }
+}
+
+impl Place {
+    /// Marks rendered objects as parts of an owner. Those that name no namespace, of kinds that have some, are in this one. `rows` are its inventory: where
+    /// nothing else tells whether a kind has namespaces, its objects are addressed as they were before.
+    pub(crate) async fn intents(
+        &self,
+        rendered: impl Iterator<Item = &Value> + Clone + Send,
+        (namespace, part_of): (&str, &str),
+        rows: &[Resource],
+    ) -> Intents {
+        let brought = scopes::brought(rendered.clone());
+        let (mut asked, mut scoped, mut unknown) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for kind in rendered.clone().filter_map(kind_of) {
+            if !asked.insert(kind.clone()) {
+                continue;
+            }
+            let served = self.kind(&kind).await.scope();
+            if served == KindScope::Unknown {
+                unknown.insert(kind.clone());
+            }
+            let scope = served
+                .or_else(|| brought.get(&kind).copied().unwrap_or_default())
+                .or_else(|| scopes::applied(rows, &kind));
+            if scope == KindScope::ClusterWide {
+                scoped.insert(kind);
+            }
+        }
+        Intents {
+            brought,
+            unknown,
+            ..intents(rendered, namespace, part_of, |kind| scoped.contains(kind))
+        }
+    }
+}
+
+fn kind_of(body: &Value) -> Option<GroupKind> {
+    let api_version = body.get("apiVersion")?.as_str()?;
+    let (group, _) = api_version.split_once('/').unwrap_or(("", api_version));
+    Some(GroupKind::new(group, body.get("kind")?.as_str()?))
+}
+
+/// Marks rendered objects as parts of their owner. `cluster_scoped` says of a kind whether its objects have no namespace.
+fn intents<'a>(
     rendered: impl Iterator<Item = &'a Value>,
     namespace: &str,
     part_of: &str,
@@ -110,12 +184,30 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn rendering_with_kinds_that_are_not_served_is_remembered_until_one_of_them_is() {
+        let group = "harbor.example.org";
+        let (one, other) = (GroupKind::new(group, "Quay"), GroupKind::new(group, "Crane"));
+        let rendering = Remembered {
+            made_from: "a".to_owned(),
+            intents: Arc::default(),
+            brought: Scopes::new(),
+            unknown: BTreeSet::from([one, other.clone()]),
+        };
+        assert!(rendering.holds("a", |_| KindScope::Unknown));
+        assert!(!rendering.holds("b", |_| KindScope::Unknown));
+        for scope in [KindScope::ClusterWide, KindScope::Namespaced] {
+            let one_is_served = |kind: &GroupKind| if *kind == other { scope } else { KindScope::Unknown };
+            assert!(!rendering.holds("a", one_is_served), "{scope:?}");
+        }
+    }
+
     fn of(values: &[Value]) -> Intents {
         intents(values.iter(), "fleet", "0123", |kind| kind.kind == "ClusterRole")
     }
 
     #[test]
-    fn every_object_carries_the_marks_of_its_release() {
+    fn every_object_carries_the_marks_of_its_owner() {
         let intents =
             of(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"own": "x"}}})]);
         let body = &intents.bodies[&ObjectKey::new("", "ConfigMap", "fleet", "a")];

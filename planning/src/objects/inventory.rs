@@ -1,8 +1,7 @@
-//! What the status as it was read says of each object: the rows by which a release knows what it applied.
+//! What the status as it was read says of each object: the rows by which an owner knows what it applied.
 
 use crds::resource::Resource;
 
-use super::observed::ReleaseObserved;
 use crate::object_key::ObjectKey;
 
 /// What the inventory says of an object.
@@ -35,16 +34,4 @@ pub fn key_of(row: &Resource) -> ObjectKey {
         row.namespace.as_str(),
         row.name.as_str(),
     )
-}
-
-/// What the inventory says of an object.
-pub(super) fn inventoried<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Inventoried<'a> {
-    Inventoried::of(row(observed, key))
-}
-
-/// The row of an object as the status has it.
-pub(super) fn row<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Resource> {
-    observed.status.resources.iter().find(|row| {
-        row.name == key.name && row.kind == key.kind && row.namespace == key.namespace && row.group == key.group
-    })
 }

@@ -1,11 +1,11 @@
-//! How large a release may be: its inventory has to fit into its status, and a status that does not fit is refused as a whole.
+//! How many objects an owner may have: the inventory has to fit into its status, and a status that does not fit is refused as a whole.
 
 use std::collections::BTreeSet;
 
 use crds::resource::Resource;
 
 use super::inventory::key_of;
-use super::observed::{ReleaseObserved, Rendering};
+use super::set::ObjectSet;
 use crate::object_key::ObjectKey;
 use crate::shortening::shorten;
 
@@ -16,26 +16,26 @@ const INVENTORY_BYTES: usize = 896 * 1024;
 /// What a row takes besides the names of its object: field names and punctuation, digest, states, and the name of a field manager or of a release.
 const ROW_BYTES: usize = 288;
 
-/// Says why the rendering cannot be installed, when it has more objects than a status can list.
-pub(super) fn too_large(observed: &ReleaseObserved) -> Option<String> {
-    let Rendering::Rendered { intents } = &observed.rendering else {
-        return None;
-    };
-    // During a change the inventory names the objects of both renderings.
-    let mut keys: BTreeSet<ObjectKey> = observed.status.resources.iter().map(key_of).collect();
-    keys.extend(intents.keys().cloned());
-    let bytes: usize = keys.iter().map(row_bytes).sum();
-    if bytes <= INVENTORY_BYTES {
-        return None;
+impl ObjectSet<'_> {
+    /// Says why what is wanted cannot be installed, when there are more objects than a status can list.
+    pub fn too_large(&self) -> Option<String> {
+        let intents = self.intents?;
+        // During a change the inventory names the objects of both renderings.
+        let mut keys: BTreeSet<ObjectKey> = self.rows.iter().map(key_of).collect();
+        keys.extend(intents.keys().cloned());
+        let bytes: usize = keys.iter().map(row_bytes).sum();
+        if bytes <= INVENTORY_BYTES {
+            return None;
+        }
+        let (owner, objects) = (self.owner, keys.len());
+        Some(format!(
+            "the {owner} has {objects} objects, whose inventory needs {} KiB of its status; at most {} KiB fit, some {} objects like these; \
+             make the {owner} smaller",
+            bytes.div_ceil(1024),
+            INVENTORY_BYTES / 1024,
+            INVENTORY_BYTES / bytes.div_ceil(objects)
+        ))
     }
-    let objects = keys.len();
-    Some(format!(
-        "the release has {objects} objects, whose inventory needs {} KiB of its status; at most {} KiB fit, some {} objects like these; \
-         make the release smaller",
-        bytes.div_ceil(1024),
-        INVENTORY_BYTES / 1024,
-        INVENTORY_BYTES / bytes.div_ceil(objects)
-    ))
 }
 
 fn row_bytes(key: &ObjectKey) -> usize {

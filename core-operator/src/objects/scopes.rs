@@ -1,16 +1,16 @@
-//! Whether the objects of a kind have namespaces where discovery does not say: the definitions that a release brings tell it, and what the release
-//! has applied before. Pure.
+//! Whether the objects of a kind have namespaces where discovery does not say: the definitions that an owner brings tell it, and what it has applied
+//! before. Pure.
 
 use std::collections::BTreeMap;
 
 use crds::resource::Resource;
 use operator_kit::object::GroupKind;
-use planning::release::KindScope;
+use planning::objects::KindScope;
 use planning::stored_data::is_definition;
 use serde_json::Value;
 
 /// What is known of kinds.
-pub(super) type Scopes = BTreeMap<GroupKind, KindScope>;
+pub(crate) type Scopes = BTreeMap<GroupKind, KindScope>;
 
 /// What the definitions among these objects say of their kinds.
 pub(super) fn brought<'a>(objects: impl Iterator<Item = &'a Value>) -> Scopes {

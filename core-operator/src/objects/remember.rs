@@ -1,32 +1,31 @@
 //! What is remembered of what became of an object: the next plan rests on it.
 
-use crds::labels;
 use operator_kit::apply::AppliedObject;
 use operator_kit::object::ObjectKey;
-use operator_kit::objects::Seen;
-use planning::release::{Attempt, Failure, Verified};
+use planning::objects::{Attempt, Failure, Verified};
 
 use super::definition::Unchanged;
 use super::execute::{Failed, Pass};
 use super::live::{is_mover, judged};
-use super::marks::FOREIGN;
-use super::observe::{lock, sight};
+use super::memory::lock;
+use super::observe::sight;
+use super::owner::Owner;
 
 /// How many reversals are remembered; the plan looks at three.
 const REVERSALS: usize = 4;
 
-impl Pass<'_> {
+impl<O: Owner> Pass<'_, O> {
     /// Remembers what the API server stored, before its watch tells.
     pub(super) async fn applied(&self, key: &ObjectKey, digest: &str, applied: &AppliedObject) {
-        let now = self.context.now();
+        let now = self.clock.now();
         let live = serde_json::to_value(&applied.live).unwrap_or_default();
-        let seen = Seen::of(&applied.live.metadata, labels::PART_OF);
+        let seen = self.place.objects.sight(&applied.live.metadata);
         let trigger = seen.as_ref().map(|seen| sight(seen, self.part_of).trigger);
         if let Some(seen) = seen {
-            self.context.objects.note(self.part_of, key, seen).await;
+            self.place.objects.note(self.part_of, key, seen).await;
         }
         let mut memory = lock(self.memory);
-        let object = memory.objects.entry(key.clone()).or_default();
+        let object = memory.of(key);
         object.verified = trigger.map(|trigger| Verified {
             intent: digest.to_owned(),
             trigger,
@@ -44,15 +43,15 @@ impl Pass<'_> {
     /// made whatever the drift policy.
     pub(super) fn forget_form(&self, key: &ObjectKey) {
         let mut memory = lock(self.memory);
-        let object = memory.objects.entry(key.clone()).or_default();
+        let object = memory.of(key);
         object.verified = None;
         object.drifted = None;
     }
 
     pub(super) fn reversed(&self, key: &ObjectKey) {
-        let now = self.context.now();
+        let now = self.clock.now();
         let mut memory = lock(self.memory);
-        let reversals = &mut memory.objects.entry(key.clone()).or_default().reversals;
+        let reversals = &mut memory.of(key).reversals;
         reversals.push(now);
         if reversals.len() > REVERSALS {
             reversals.remove(0);
@@ -67,16 +66,25 @@ impl Pass<'_> {
         self.remember_failure(key, tried, message)
     }
 
+    /// That an object is another owner's. Where the watches show it, what becomes of it is decided anew; otherwise it is remembered here.
+    pub(super) fn foreign(&self, key: &ObjectKey, digest: &str) -> Failed {
+        let message = self.owner.kind().foreign();
+        if self.place.objects.shows_others() {
+            return Failed(format!("{key}: {message}"));
+        }
+        self.refused(key, digest, &message)
+    }
+
     /// Remembers that a CRD could not be changed, and whether only because of what is stored under it.
     pub(super) fn unchanged(&self, key: &ObjectKey, digest: &str, unchanged: &Unchanged) -> Failed {
         let (message, loses_data) = match unchanged {
             Unchanged::Refused(message) => (message, false),
             Unchanged::LosesData(message) => (message, true),
-            Unchanged::Foreign => return Failed(format!("{key}: {FOREIGN}")),
+            Unchanged::Foreign => return self.foreign(key, digest),
         };
         let failed = self.refused(key, digest, message);
         let mut memory = lock(self.memory);
-        if let Some(failure) = memory.objects.get_mut(key).and_then(|object| object.failure.as_mut()) {
+        if let Some(failure) = &mut memory.of(key).failure {
             failure.loses_data = loses_data;
         }
         failed
@@ -84,9 +92,9 @@ impl Pass<'_> {
 
     /// Until when it is not tried again is the plan's business.
     pub(super) fn remember_failure(&self, key: &ObjectKey, tried: Attempt, message: &str) -> Failed {
-        let now = self.context.now();
+        let now = self.clock.now();
         let mut memory = lock(self.memory);
-        let object = memory.objects.entry(key.clone()).or_default();
+        let object = memory.of(key);
         let attempts = object
             .failure
             .as_ref()

@@ -3,6 +3,7 @@
 use crds::labels;
 use kube::ResourceExt;
 use operator_kit::apply::{AppliedObject, ApplyError, FieldConflict};
+use planning::objects::OwnerKind;
 
 /// How many fields are named.
 const NAMED: usize = 3;
@@ -11,24 +12,20 @@ const NAMED: usize = 3;
 pub(super) const NOT_KEPT: &str = "the API server took the object and dropped or changed the label by which the operator knows it: stop the policy \
     that changes its labels";
 
-/// What is said of a release that the API server took and did not keep as it was sent.
-pub(super) const MARK_NOT_KEPT: &str = "the API server took the release and dropped or changed its finalizer or its annotations: stop the policy \
-    that changes them";
-
 /// Whether the mark is on an object as it was stored.
 pub(super) fn is_marked(applied: &AppliedObject, part_of: &str) -> bool {
     applied.live.labels().get(labels::PART_OF).map(String::as_str) == Some(part_of)
 }
 
 /// Why an apply was refused, for people.
-pub(super) fn refusal(error: &ApplyError) -> String {
+pub(super) fn refusal(owner: OwnerKind, error: &ApplyError) -> String {
     match error {
-        ApplyError::Conflict { conflicts, .. } if !conflicts.is_empty() => conflict(conflicts),
+        ApplyError::Conflict { conflicts, .. } if !conflicts.is_empty() => conflict(owner, conflicts),
         other => other.to_string(),
     }
 }
 
-fn conflict(conflicts: &[FieldConflict]) -> String {
+fn conflict(owner: OwnerKind, conflicts: &[FieldConflict]) -> String {
     let mut managers: Vec<&str> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
     managers.sort_unstable();
     managers.dedup();
@@ -39,7 +36,7 @@ fn conflict(conflicts: &[FieldConflict]) -> String {
         more => format!(" and {more} more"),
     };
     format!(
-        "the object was there before, and conflicts with the release at {named}{more}, written by {}; \
+        "the object was there before, and conflicts with the {owner} at {named}{more}, written by {}; \
          delete the object, or take these fields out of it",
         managers.join(", ")
     )
@@ -66,7 +63,7 @@ mod tests {
             message: "Apply failed with 4 conflicts".to_owned(),
         };
         assert_eq!(
-            refusal(&error),
+            refusal(OwnerKind::Release, &error),
             "the object was there before, and conflicts with the release at .data.a, .data.b, .data.c and 1 more, written by helm, kubectl; \
              delete the object, or take these fields out of it"
         );

@@ -1,4 +1,4 @@
-//! What to do about one object that the rendering wants.
+//! What to do about one object that is wanted.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use crds::policy::DriftPolicy;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::action::{ApplyReason, ReleaseAction};
-use super::claim::Standing;
+use super::action::{ApplyReason, ObjectAction};
 use super::inventory::Inventoried;
-use super::observed::{Attempt, Belongs, Failure, Holder, Intent, ObjectObserved, Read, Seen};
+use super::observed::{Attempt, Belongs, Failure, Holder, Intent, ObjectObserved, Read, Seen, Standing};
+use super::set::{ObjectSet, OwnerKind};
 use crate::contest::{contested_until, tell};
 use crate::health;
 use crate::next::{Next, rests_until, retry_delay_seconds};
@@ -27,14 +27,14 @@ const TERMINATING_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 /// How soon to look again at a release that holds an object and has not said yet what it applied.
 const HOLDER_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
-/// What is said of an object that carries another release's mark.
-const FOREIGN: &str = "the object belongs to another release";
+/// An object with another owner's mark, which no watch shows, is read this often: nothing else tells when it is given up.
+const FOREIGN_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
 /// What the decision about one object came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sync {
     /// What to do now, if anything.
-    pub action: Option<ReleaseAction>,
+    pub action: Option<ObjectAction>,
     /// Where the object stands.
     pub state: SyncState,
     /// When time alone would change the decision.
@@ -89,15 +89,15 @@ pub enum SyncState {
     },
 }
 
-/// Decides about one object that the rendering wants.
-pub fn decide(
+/// Decides about one object that is wanted.
+pub(super) fn decide(
+    set: &ObjectSet<'_>,
     key: &ObjectKey,
     intent: &Intent,
     object: &ObjectObserved,
-    inventoried: Inventoried<'_>,
-    policy: DriftPolicy,
     now: Timestamp,
 ) -> Sync {
+    let inventoried = set.inventoried(key);
     if !object.served {
         return Sync::still(SyncState::KindMissing);
     }
@@ -121,11 +121,11 @@ pub fn decide(
         // The watch tells when it is gone, and then it is created again.
         Some(seen) if seen.deleting => Sync::still(SyncState::Pending),
         Some(seen) if is_restored(intent, object, seen) => {
-            // Nothing differs; without it a field that a later rendering drops would stay, and the object when the release goes.
-            Sync::act(ReleaseAction::apply(key, ApplyReason::Restore, false))
+            // Nothing differs; without it a field that a later rendering drops would stay, and the object when the owner goes.
+            Sync::act(ObjectAction::apply(key, ApplyReason::Restore, false))
         }
-        Some(seen) => marked(key, intent, object, seen, inventoried, policy, now),
-        None => unmarked(key, object, inventoried, policy, now),
+        Some(seen) => marked(set, key, intent, object, seen, now),
+        None => unmarked(set, key, object, now),
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn superseded(holder: &Holder) -> Sync {
     Sync::still(SyncState::Superseded { release })
 }
 
-/// The wait after the intent was refused, while it lasts. What this release had applied and a newer one has changed since is nobody's mistake.
+/// The wait after the intent was refused, while it lasts. What this owner had applied and a newer one has changed since is nobody's mistake.
 pub(super) fn refused(
     intent: &Intent,
     object: &ObjectObserved,
@@ -219,17 +219,16 @@ fn held(
     Sync::still(SyncState::Failed { message })
 }
 
-/// The watch shows the object with a mark that no release answers for (the release is gone, or somebody changed the mark), or with that of an
-/// older release of the stack. Whatever the drift policy, somebody has to have it.
+/// The object has a mark that no owner answers for (the owner is gone, or somebody changed the mark), or that of an older release of the stack. Whatever the drift policy, somebody has to have it.
 fn strayed(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_>, now: Timestamp) -> Sync {
     match inventoried {
         Inventoried::Applied(_) => {
             let message = format!("the label {} was changed", crds::labels::PART_OF);
-            let adopt = ReleaseAction::apply(key, ApplyReason::Adopt, true);
+            let adopt = ObjectAction::apply(key, ApplyReason::Adopt, true);
             contested(object, &message, now).unwrap_or_else(|| Sync::act(adopt))
         }
         // What a release left behind is managed by us and can be taken without force; what is somebody else's shows as a conflict.
-        Inventoried::No | Inventoried::Named => Sync::act(ReleaseAction::apply(key, ApplyReason::Adopt, false)),
+        Inventoried::No | Inventoried::Named => Sync::act(ObjectAction::apply(key, ApplyReason::Adopt, false)),
     }
 }
 
@@ -242,18 +241,17 @@ fn is_restored(intent: &Intent, object: &ObjectObserved, seen: &Seen) -> bool {
 
 /// The watch shows the object with our mark.
 pub(super) fn marked(
+    set: &ObjectSet<'_>,
     key: &ObjectKey,
     intent: &Intent,
     object: &ObjectObserved,
     seen: &Seen,
-    inventoried: Inventoried<'_>,
-    policy: DriftPolicy,
     now: Timestamp,
 ) -> Sync {
-    let memory = &object.memory;
+    let (memory, policy, inventoried) = (&object.memory, set.drift, set.inventoried(key));
     if let Some(verified) = &memory.verified {
         if verified.intent != intent.digest {
-            return Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true));
+            return Sync::act(ObjectAction::apply(key, ApplyReason::Update, true));
         }
         if verified.trigger == seen.trigger {
             return settled(key, object, seen, now);
@@ -269,7 +267,7 @@ pub(super) fn marked(
             if drift.intent == intent.digest
                 && (drift.trigger == seen.trigger || contested_until(&object.memory.reversals, now).is_some()) =>
         {
-            let message = drift_message(&drift.fields, &drift.managers);
+            let message = drift_message(set.owner, &drift.fields, &drift.managers);
             match policy {
                 DriftPolicy::Correct => put_back(key, object, true, &message, now),
                 // Its health matters although its fields are left.
@@ -282,9 +280,9 @@ pub(super) fn marked(
             }
         }
         _ if matches!(inventoried, Inventoried::Applied(applied) if applied != intent.digest) => {
-            Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true))
+            Sync::act(ObjectAction::apply(key, ApplyReason::Update, true))
         }
-        _ => Sync::look(ReleaseAction::Check { key: key.clone() }),
+        _ => Sync::look(ObjectAction::Check { key: key.clone() }),
     }
 }
 
@@ -295,7 +293,7 @@ pub(super) fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now
     }
     let Some(last) = &object.memory.health else {
         return Sync {
-            action: Some(ReleaseAction::Read { key: key.clone() }),
+            action: Some(ObjectAction::Read { key: key.clone() }),
             state: SyncState::Synced,
             next: Next::Await,
         };
@@ -306,7 +304,7 @@ pub(super) fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now
     match rests_until(last.at, HEALTH_INTERVAL, now) {
         Some(due) => Sync::until(SyncState::Synced, due),
         None => Sync {
-            action: Some(ReleaseAction::Read { key: key.clone() }),
+            action: Some(ObjectAction::Read { key: key.clone() }),
             state: SyncState::Synced,
             next: Next::Await,
         },
@@ -314,24 +312,19 @@ pub(super) fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now
 }
 
 /// No watch shows the object with a mark: it is new, gone, unmarked or somebody else's.
-fn unmarked(
-    key: &ObjectKey,
-    object: &ObjectObserved,
-    inventoried: Inventoried<'_>,
-    policy: DriftPolicy,
-    now: Timestamp,
-) -> Sync {
+fn unmarked(set: &ObjectSet<'_>, key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> Sync {
+    let (policy, inventoried) = (set.drift, set.inventoried(key));
     if inventoried == Inventoried::No {
         // Never ours: taken without force, so that an object of somebody else shows as a conflict.
-        return Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false));
+        return Sync::act(ObjectAction::apply(key, ApplyReason::Create, false));
     }
     let Some(read) = &object.memory.read else {
-        return Sync::look(ReleaseAction::Read { key: key.clone() });
+        return Sync::look(ObjectAction::Read { key: key.clone() });
     };
     match read {
         // The status may have had no time to say that it was made: who takes it away at once is met as who does later.
         Read::Absent if inventoried == Inventoried::Named && object.memory.verified.is_none() => {
-            Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false))
+            Sync::act(ObjectAction::apply(key, ApplyReason::Create, false))
         }
         Read::Absent if policy == DriftPolicy::Correct => put_back(key, object, false, "the object was deleted", now),
         Read::Absent => Sync::still(SyncState::Missing {
@@ -339,22 +332,39 @@ fn unmarked(
         }),
         Read::Found { deleting: true, at, .. } => match look_again_at(object, *at, now) {
             Some(due) if now < due => Sync::until(SyncState::Pending, due),
-            _ => Sync::look(ReleaseAction::Read { key: key.clone() }),
+            _ => Sync::look(ObjectAction::Read { key: key.clone() }),
         },
-        Read::Found { belongs, .. } => match belongs {
-            Belongs::Predecessor => Sync::act(ReleaseAction::TakeOver { key: key.clone() }),
-            Belongs::OtherOwner | Belongs::Stranger => Sync::still(SyncState::Failed {
-                message: FOREIGN.to_owned(),
-            }),
-            Belongs::Nobody => Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false)),
+        Read::Found { belongs, at, .. } => match belongs {
+            Belongs::Predecessor => Sync::act(ObjectAction::TakeOver { key: key.clone() }),
+            Belongs::OtherOwner if !set.shows_others => strayed(key, object, inventoried, now),
+            Belongs::OtherOwner | Belongs::Stranger => foreign(set, key, *at, now),
+            Belongs::Nobody => Sync::act(ObjectAction::apply(key, ApplyReason::Create, false)),
             Belongs::Us if inventoried == Inventoried::Named => {
-                Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true))
+                Sync::act(ObjectAction::apply(key, ApplyReason::Update, true))
             }
             // Whatever the drift policy: without the label no watch shows what becomes of the object.
             Belongs::Us => {
                 let message = format!("the label {} was removed", crds::labels::PART_OF);
                 put_back(key, object, true, &message, now)
             }
+        },
+    }
+}
+
+/// The object carries the mark of somebody who is there.
+fn foreign(set: &ObjectSet<'_>, key: &ObjectKey, read_at: Timestamp, now: Timestamp) -> Sync {
+    let state = SyncState::Failed {
+        message: set.owner.foreign(),
+    };
+    if set.shows_others {
+        return Sync::still(state);
+    }
+    match rests_until(read_at, FOREIGN_INTERVAL, now) {
+        Some(due) => Sync::until(state, due),
+        None => Sync {
+            action: Some(ObjectAction::Read { key: key.clone() }),
+            state,
+            next: Next::Await,
         },
     }
 }
@@ -369,7 +379,7 @@ pub(super) fn look_again_at(object: &ObjectObserved, read_at: Timestamp, now: Ti
 
 /// The live object is known to differ from what we applied: put back, or left after too many times.
 fn put_back(key: &ObjectKey, object: &ObjectObserved, force: bool, message: &str, now: Timestamp) -> Sync {
-    let correct = ReleaseAction::apply(key, ApplyReason::Correct, force);
+    let correct = ObjectAction::apply(key, ApplyReason::Correct, force);
     contested(object, message, now).unwrap_or_else(|| Sync::act(correct))
 }
 
@@ -381,10 +391,10 @@ fn contested(object: &ObjectObserved, message: &str, now: Timestamp) -> Option<S
 }
 
 /// Says what differs and who did it, in stable words.
-pub(super) fn drift_message(fields: &[String], managers: &[String]) -> String {
+pub(super) fn drift_message(owner: OwnerKind, fields: &[String], managers: &[String]) -> String {
     const SHOWN: usize = 5;
     let mut message = format!(
-        "differs from the release at {}",
+        "differs from the {owner} at {}",
         fields.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ")
     );
     if fields.len() > SHOWN {
@@ -397,8 +407,8 @@ pub(super) fn drift_message(fields: &[String], managers: &[String]) -> String {
 }
 
 impl SyncState {
-    /// Whether nothing about the object is left to do for this release.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Whether nothing about the object is left to do for this owner.
+    pub fn is_settled(&self) -> bool {
         match self {
             Self::Synced | Self::Drifted { .. } | Self::Superseded { .. } | Self::Outgrown { .. } => true,
             Self::Missing { .. }
@@ -413,6 +423,24 @@ impl SyncState {
 }
 
 impl Sync {
+    pub(super) fn is_apply(&self) -> bool {
+        self.action.as_ref().is_some_and(ObjectAction::is_apply)
+    }
+
+    /// Whether the object will not stand when this plan has been performed. An apply holds the later waves by failing.
+    pub(super) fn holds_later_waves(&self) -> bool {
+        match self.state {
+            SyncState::KindMissing | SyncState::Failed { .. } | SyncState::Unverified | SyncState::Held { .. } => true,
+            SyncState::Pending => !self.is_apply(),
+            SyncState::Synced
+            | SyncState::Drifted { .. }
+            | SyncState::Superseded { .. }
+            | SyncState::Outgrown { .. }
+            | SyncState::Missing { .. }
+            | SyncState::Contested { .. } => false,
+        }
+    }
+
     pub(super) fn still(state: SyncState) -> Self {
         Self {
             action: None,
@@ -429,7 +457,7 @@ impl Sync {
         }
     }
 
-    pub(super) fn look(action: ReleaseAction) -> Self {
+    pub(super) fn look(action: ObjectAction) -> Self {
         Self {
             action: Some(action),
             state: SyncState::Unverified,
@@ -437,7 +465,7 @@ impl Sync {
         }
     }
 
-    fn act(action: ReleaseAction) -> Self {
+    fn act(action: ObjectAction) -> Self {
         Self {
             action: Some(action),
             state: SyncState::Pending,

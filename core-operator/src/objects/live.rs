@@ -9,7 +9,7 @@ use kube::api::DynamicObject;
 use operator_kit::apply::ForeignOwner;
 use operator_kit::takeover::relieved;
 use planning::health;
-use planning::release::{Belongs, HealthSeen};
+use planning::objects::{Belongs, HealthSeen};
 use serde_json::Value;
 
 /// Whether what an object holds is ours: we have applied it, and clusterctl, which may have made it here, does not own the same.
@@ -71,7 +71,7 @@ pub(super) fn belongs(live: &DynamicObject, part_of: &str) -> Belongs {
 
 /// Whether the Go operator applied an object that nobody has taken over.
 pub(crate) fn is_predecessors(live: &DynamicObject) -> bool {
-    // No release has this mark.
+    // Nobody has this mark.
     belongs(live, "") == Belongs::Predecessor
 }
 

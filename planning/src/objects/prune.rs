@@ -1,24 +1,24 @@
-//! What becomes of objects that the rendering does not want (any more): the guards, the limit, the order.
+//! What becomes of objects that nobody wants (any more): the guards, the limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::policy::PruneLimit;
 use crds::resource::Resource;
 use jiff::Timestamp;
 
-use super::action::ReleaseAction;
-use super::inventory::{Inventoried, key_of, row};
-use super::object::{look_again_at, retry_at};
-use super::objects::Objects;
-use super::observed::{Attempt, Belongs, KindScope, ObjectObserved, Read, ReleaseObserved};
-use super::rows::intent;
-use crate::approval::{Approval, Doomed, Permission};
+use super::action::ObjectAction;
+use super::decisions::{Asked, Decisions};
+use super::inventory::{Inventoried, key_of};
+use super::observed::{Attempt, Belongs, KindScope, ObjectObserved, Read};
+use super::set::ObjectSet;
+use super::sync::{look_again_at, retry_at};
+use crate::approval::{Doomed, Permission};
 use crate::next::Next;
 use crate::object_key::ObjectKey;
 use crate::stored_data::is_definition;
 
-/// What becomes of one leftover object.
-pub(super) enum Fate {
+/// What becomes of one object that nobody wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
     /// It is not there (a 404 was seen, or its kind is not served): the inventory may forget it.
     Gone,
     /// It stays in the world and leaves the inventory: it is not ours (alone) to delete, or says that it wants to be kept.
@@ -26,7 +26,7 @@ pub(super) enum Fate {
     /// It has to go.
     Going {
         /// What brings that nearer. None while the API server or a finalizer is at work.
-        action: Option<ReleaseAction>,
+        action: Option<ObjectAction>,
         /// When it is looked at again.
         next: Next,
     },
@@ -55,12 +55,12 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Invent
         };
     }
     if object.shared {
-        // Another release wants it too and takes it over once this one is gone.
+        // Another owner wants it too and takes it over once this one is gone.
         return Fate::LeftAlone;
     }
     match &object.memory.read {
         // Also when a watch shows it: the guards need what only the object itself says.
-        None => Fate::going(ReleaseAction::Read { key: key.clone() }),
+        None => Fate::going(ObjectAction::Read { key: key.clone() }),
         Some(Read::Absent) => Fate::Gone,
         Some(Read::Found { keep, belongs, .. }) if *keep || !may_delete(belongs, object, inventoried) => {
             Fate::LeftAlone
@@ -71,7 +71,7 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Invent
                 action: None,
                 next: Next::At(due),
             },
-            Some(_) => Fate::going(ReleaseAction::Read { key: key.clone() }),
+            Some(_) => Fate::going(ObjectAction::Read { key: key.clone() }),
             None => Fate::Going {
                 action: None,
                 next: Next::Await,
@@ -79,7 +79,7 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Invent
         },
         Some(Read::Found {
             uid, resource_version, ..
-        }) => Fate::going(ReleaseAction::Delete {
+        }) => Fate::going(ObjectAction::Delete {
             key: key.clone(),
             uid: uid.clone(),
             resource_version: resource_version.clone(),
@@ -88,11 +88,30 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Invent
 }
 
 impl Fate {
+    /// Whether nothing is left to do for the owner.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Gone | Self::LeftAlone)
+    }
+
+    pub(super) fn action(&self) -> Option<&ObjectAction> {
+        match self {
+            Self::Going { action, .. } => action.as_ref(),
+            Self::Gone | Self::LeftAlone | Self::Failed { .. } => None,
+        }
+    }
+
+    pub(super) fn next(&self) -> Next {
+        match self {
+            Self::Failed { next, .. } | Self::Going { next, .. } => *next,
+            Self::Gone | Self::LeftAlone => Next::Await,
+        }
+    }
+
     /// The uid of what would be deleted now.
     fn doomed(&self) -> Option<&String> {
         match self {
             Self::Going {
-                action: Some(ReleaseAction::Delete { uid, .. }),
+                action: Some(ObjectAction::Delete { uid, .. }),
                 ..
             } => Some(uid),
             _ => None,
@@ -104,14 +123,14 @@ impl Fate {
         let is_look = matches!(
             self,
             Self::Going {
-                action: Some(ReleaseAction::Read { .. }),
+                action: Some(ObjectAction::Read { .. }),
                 ..
             }
         );
         is_look || matches!(self, Self::Failed { .. })
     }
 
-    fn going(action: ReleaseAction) -> Self {
+    fn going(action: ObjectAction) -> Self {
         Self::Going {
             action: Some(action),
             next: Next::Await,
@@ -119,7 +138,7 @@ impl Fate {
     }
 }
 
-/// What carries the mark of a release that is no more is left to whoever applied it too.
+/// What carries the mark of an owner that is no more is left to whoever applied it too.
 fn may_delete(belongs: &Belongs, object: &ObjectObserved, inventoried: Inventoried<'_>) -> bool {
     match belongs {
         Belongs::Us | Belongs::Predecessor => true,
@@ -142,7 +161,7 @@ fn holds_others(key: &ObjectKey) -> bool {
 ///
 /// What has not been looked at counts as one more that would be deleted: looks that fail would take as many as the limit allows from one round to the next.
 /// What was approved goes all the same.
-pub(super) fn within_limit(observed: &ReleaseObserved, fates: BTreeMap<ObjectKey, Fate>, limit: PruneLimit) -> Objects {
+pub(super) fn within_limit(set: &ObjectSet<'_>, fates: BTreeMap<ObjectKey, Fate>) -> Decisions {
     let doomed = fates.iter().filter_map(|(key, fate)| {
         Some(Doomed {
             uid: fate.doomed()?.clone(),
@@ -151,52 +170,48 @@ pub(super) fn within_limit(observed: &ReleaseObserved, fates: BTreeMap<ObjectKey
     });
     let doomed: BTreeSet<Doomed<ObjectKey>> = doomed.collect();
     let open = fates.values().filter(|fate| fate.is_open()).count();
-    let limit = limit.of(observed.objects.len()).saturating_sub(open);
-    let is_recorded = |key: &ObjectKey| row(observed, key).is_some_and(|row| row.prune_approved);
-    let permission = approval(observed).permission(&doomed, limit, is_recorded);
+    let limit = set.prune.limit.of(set.objects.len()).saturating_sub(open);
+    let is_recorded = |key: &ObjectKey| set.row(key).is_some_and(|row| row.prune_approved);
+    let permission = set.approval().permission(&doomed, limit, is_recorded);
     let doomed: BTreeSet<ObjectKey> = doomed.into_iter().map(|doomed| doomed.name).collect();
     match permission {
-        Permission::Given => Objects {
+        Permission::Given => Decisions {
             leftovers: fates,
-            ..Objects::default()
+            ..Decisions::default()
         },
-        Permission::Unrecorded => Objects {
+        Permission::Unrecorded => Decisions {
             leftovers: fates,
             approved: doomed,
-            ..Objects::default()
+            ..Decisions::default()
         },
         Permission::Missing(digest) => {
             let others = fates.into_iter().filter(|(key, _)| !doomed.contains(key));
-            Objects {
+            Decisions {
                 leftovers: others.collect(),
+                asked: Some(Asked {
+                    digest,
+                    objects: doomed.len(),
+                }),
                 held: doomed,
-                asked: Some(digest),
-                ..Objects::default()
+                ..Decisions::default()
             }
         }
     }
 }
 
-/// The digest that the status will call approved, and in its rows the objects that this is about. What the release wants again is none of them.
-pub(super) fn record(observed: &ReleaseObserved, objects: &Objects, rows: &mut [Resource]) -> Option<String> {
-    let (digest, goes_on) = if objects.approved.is_empty() {
-        (approval(observed).recorded(), true)
+/// The digest that the status will call approved, and in its rows the objects that this is about. What the owner wants again is none of them.
+pub(super) fn record(set: &ObjectSet<'_>, decisions: &Decisions, rows: &mut [Resource]) -> Option<String> {
+    let (digest, goes_on) = if decisions.approved.is_empty() {
+        (set.approval().recorded(), true)
     } else {
-        (observed.approved_prune.as_deref(), false)
+        (set.prune.annotation, false)
     };
     for row in &mut *rows {
         let key = key_of(row);
-        let is_named = objects.approved.contains(&key) || goes_on && row.prune_approved;
-        row.prune_approved = is_named && digest.is_some() && intent(observed, &key).is_none();
+        let is_named = decisions.approved.contains(&key) || goes_on && row.prune_approved;
+        row.prune_approved = is_named && digest.is_some() && set.intent(&key).is_none();
     }
     digest
         .filter(|_| rows.iter().any(|row| row.prune_approved))
         .map(str::to_owned)
-}
-
-fn approval(observed: &ReleaseObserved) -> Approval<'_> {
-    Approval {
-        annotation: observed.approved_prune.as_deref(),
-        status: observed.status.approved_prune.as_deref(),
-    }
 }

@@ -7,41 +7,79 @@ use crds::policy::DriftPolicy;
 use crds::resource::{Health, Left, Resource, SyncStatus};
 
 use super::bounds::shorten_errors;
-use super::inventory::{key_of, row};
-use super::object::{Sync, SyncState};
-use super::objects::{Objects, drift_policy};
-use super::observed::{Intent, ObjectObserved, ReleaseObserved, Rendering};
-use super::prune::Fate;
-use super::reach::is_out_of_reach;
+use super::decisions::Decisions;
+use super::inventory::key_of;
+use super::observed::ObjectObserved;
+use super::prune::{Fate, record};
+use super::set::ObjectSet;
+use super::sync::{Sync, SyncState};
 use crate::health::matters;
 use crate::object_key::ObjectKey;
 
-/// The rows: wanted objects and leftovers that are still there, sorted by key. After the status was lost they are what carries our mark.
-pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resource> {
-    let mut keys: BTreeSet<ObjectKey> = observed.status.resources.iter().map(key_of).collect();
-    keys.extend(objects.wanted.keys().cloned());
-    keys.extend(objects.leftovers.keys().cloned());
-    keys.extend(objects.held.iter().cloned());
+/// What the next status says of the objects.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory {
+    /// The rows, sorted by key.
+    pub resources: Vec<Resource>,
+    /// The digest of a prune that was approved and is not over.
+    pub approved_prune: Option<String>,
+}
+
+impl ObjectSet<'_> {
+    /// What follows for the status: rows of wanted objects and of leftovers that are still there. After the status was lost they are what carries our mark.
+    pub fn inventory(&self, decisions: &Decisions) -> Inventory {
+        let mut resources = rows(self, decisions);
+        let approved_prune = record(self, decisions, &mut resources);
+        Inventory {
+            resources,
+            approved_prune,
+        }
+    }
+
+    /// Whether the object of a row was seen to be as the owner wants it, or is left otherwise.
+    pub fn stands(&self, row: &Resource) -> bool {
+        row.status == Some(SyncStatus::Synced) || self.is_left(row)
+    }
+
+    /// Whether a row tells of a difference that is left: by the drift policy, or because going back would lose stored data. Also after a restart, when
+    /// nobody has looked yet.
+    pub(super) fn is_left(&self, row: &Resource) -> bool {
+        match row.left {
+            Some(Left::Drifted) => self.drift == DriftPolicy::Warn,
+            Some(Left::InNewerForm) => true,
+            Some(Left::Unknown) | None => false,
+        }
+    }
+}
+
+fn rows(set: &ObjectSet<'_>, decisions: &Decisions) -> Vec<Resource> {
+    let Decisions {
+        wanted,
+        leftovers,
+        held,
+        ..
+    } = decisions;
+    let mut keys: BTreeSet<ObjectKey> = set.rows.iter().map(key_of).collect();
+    keys.extend(wanted.keys().chain(leftovers.keys()).chain(held).cloned());
     if keys.is_empty() {
-        let marked = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
-        let objects = observed.objects.iter().filter(|(_, object)| marked(object));
-        keys.extend(objects.map(|(key, _)| key.clone()));
+        let marked = set.objects.iter().filter(|(_, object)| object.is_ours());
+        keys.extend(marked.map(|(key, _)| key.clone()));
     }
     let mut rows: Vec<Resource> = keys
         .into_iter()
         .filter(|key| {
             // That nothing of a kind was applied is known by its rows.
-            let is_over = matches!(objects.leftovers.get(key), Some(Fate::Gone | Fate::LeftAlone));
-            !is_over || (row(observed, key).is_some() && is_out_of_reach(observed, key))
+            let is_over = leftovers.get(key).is_some_and(Fate::is_over);
+            !is_over || (set.row(key).is_some() && set.is_out_of_reach(key))
         })
         .map(|key| {
-            let object = observed.objects.get(&key);
-            match (objects.wanted.get(&key), objects.leftovers.get(&key)) {
-                (Some(sync), _) => wanted_row(observed, &key, sync, object),
-                (None, Some(Fate::Failed { message, .. })) => with_error(stale_row(observed, &key, object), message),
-                (None, Some(_)) => stale_row(observed, &key, object),
-                (None, None) if objects.held.contains(&key) => stale_row(observed, &key, object),
-                (None, None) => kept_row(observed, &key, object),
+            let object = set.objects.get(&key);
+            match (wanted.get(&key), leftovers.get(&key)) {
+                (Some(sync), _) => wanted_row(set, &key, sync, object),
+                (None, Some(Fate::Failed { message, .. })) => with_error(stale_row(set, &key, object), message),
+                (None, Some(_)) => stale_row(set, &key, object),
+                (None, None) if held.contains(&key) => stale_row(set, &key, object),
+                (None, None) => kept_row(set, &key, object),
             }
         })
         .collect();
@@ -49,24 +87,9 @@ pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resourc
     rows
 }
 
-/// Whether the object of a row was seen to be as the release wants it, or is left otherwise.
-pub(super) fn stands(observed: &ReleaseObserved, row: &Resource) -> bool {
-    row.status == Some(SyncStatus::Synced) || is_left(observed, row)
-}
-
-/// Whether a row tells of a difference that is left: by the drift policy, or because going back would lose stored data. Also after a restart, when
-/// nobody has looked yet.
-pub(super) fn is_left(observed: &ReleaseObserved, row: &Resource) -> bool {
-    match row.left {
-        Some(Left::Drifted) => drift_policy(observed) == DriftPolicy::Warn,
-        Some(Left::InNewerForm) => true,
-        Some(Left::Unknown) | None => false,
-    }
-}
-
 /// The row as it stands, or a new one of an object that nothing was applied to.
-fn kept_row(observed: &ReleaseObserved, key: &ObjectKey, object: Option<&ObjectObserved>) -> Resource {
-    row(observed, key).cloned().unwrap_or_else(|| Resource {
+fn kept_row(set: &ObjectSet<'_>, key: &ObjectKey, object: Option<&ObjectObserved>) -> Resource {
+    set.row(key).cloned().unwrap_or_else(|| Resource {
         group: key.group.clone(),
         version: object.map(|object| object.version.clone()).unwrap_or_default(),
         kind: key.kind.clone(),
@@ -77,11 +100,11 @@ fn kept_row(observed: &ReleaseObserved, key: &ObjectKey, object: Option<&ObjectO
     })
 }
 
-/// The row of what is not wanted. Once that goes, nothing of it is applied: if the release wants it again, it makes it anew, whatever the drift policy.
-fn stale_row(observed: &ReleaseObserved, key: &ObjectKey, object: Option<&ObjectObserved>) -> Resource {
-    let row = kept_row(observed, key, object);
-    // A release that is to go itself wants nothing again.
-    if observed.deleting || !object.is_some_and(ObjectObserved::is_going) {
+/// The row of what is not wanted. Once that goes, nothing of it is applied: if the owner wants it again, it makes it anew, whatever the drift policy.
+fn stale_row(set: &ObjectSet<'_>, key: &ObjectKey, object: Option<&ObjectObserved>) -> Resource {
+    let row = kept_row(set, key, object);
+    // An owner that is to go itself wants nothing again.
+    if set.deleting || !object.is_some_and(ObjectObserved::is_going) {
         return row;
     }
     Resource {
@@ -108,16 +131,16 @@ fn without_object(row: Resource, message: &str) -> Resource {
     }
 }
 
-fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: Option<&ObjectObserved>) -> Resource {
+fn wanted_row(set: &ObjectSet<'_>, key: &ObjectKey, sync: &Sync, object: Option<&ObjectObserved>) -> Resource {
     let row = Resource {
-        version: version(observed, key),
-        ..kept_row(observed, key, object)
+        version: version(set, key),
+        ..kept_row(set, key, object)
     };
     match &sync.state {
         // No longer so, and nothing else is known yet.
         SyncState::Unverified | SyncState::Pending if is_start_of(&row.error, &unserved(key)) => with_error(row, ""),
         SyncState::Unverified | SyncState::Pending => row,
-        SyncState::Held { .. } if stands(observed, &row) => row,
+        SyncState::Held { .. } if set.stands(&row) => row,
         SyncState::Held { release } => with_error(
             row,
             &format!("the object belongs to release {release}, which has not said yet what it applied"),
@@ -147,7 +170,7 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
             Resource {
                 status: Some(status),
                 error,
-                digest: digest(observed, key).unwrap_or_else(|| row.digest.clone()),
+                digest: digest(set, key).unwrap_or_else(|| row.digest.clone()),
                 health: Some(health(key, object)),
                 manager: object.map_or_else(String::new, |object| manager(object, &row)),
                 superseded_by: String::new(),
@@ -176,24 +199,16 @@ fn manager(object: &ObjectObserved, row: &Resource) -> String {
     memory.foreign_manager.clone().unwrap_or_default()
 }
 
-/// What the rendering asks for.
-pub(super) fn intent<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Intent> {
-    match &observed.rendering {
-        Rendering::Rendered { intents } => intents.get(key),
-        _ => None,
-    }
-}
-
-fn version(observed: &ReleaseObserved, key: &ObjectKey) -> String {
+fn version(set: &ObjectSet<'_>, key: &ObjectKey) -> String {
     let named = |row: &Resource| row.version.clone();
-    match intent(observed, key) {
+    match set.intent(key) {
         Some(intent) => intent.object.version.clone(),
-        None => row(observed, key).map(named).unwrap_or_default(),
+        None => set.row(key).map(named).unwrap_or_default(),
     }
 }
 
-fn digest(observed: &ReleaseObserved, key: &ObjectKey) -> Option<String> {
-    intent(observed, key).map(|intent| intent.digest.clone())
+fn digest(set: &ObjectSet<'_>, key: &ObjectKey) -> Option<String> {
+    set.intent(key).map(|intent| intent.digest.clone())
 }
 
 fn health(key: &ObjectKey, object: Option<&ObjectObserved>) -> Health {
