@@ -123,15 +123,7 @@ async fn classes(journey: &mut Journey) -> Result<[String; 2]> {
         journey.stack(name, spec).await?;
     }
     for tag in &tags {
-        eventually(SOON, format!("the class {tag} with its templates"), async || {
-            let objects = journey.inventory(tag).await?;
-            ensure!(
-                objects.len() == 5 && objects.values().all(Option::is_some),
-                "{objects:?}"
-            );
-            Ok(())
-        })
-        .await?;
+        journey.release_ready(tag).await?;
     }
     Ok(tags)
 }

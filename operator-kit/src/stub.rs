@@ -184,3 +184,20 @@ pub(crate) fn discovery(asked: &Asked) -> Option<(u16, Value)> {
     let list = json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": [group] });
     Some((200, list))
 }
+
+/// Aggregated discovery of `Lamp.example.org`, served in v2, which is preferred, and v1; `None` for every other path.
+pub(crate) fn discovery_of_two_versions(asked: &Asked) -> Option<(u16, Value)> {
+    let version = |version: &str| {
+        json!({ "version": version, "resources": [{
+            "resource": "lamps", "scope": "Namespaced", "verbs": ["get"],
+            "responseKind": { "group": "example.org", "version": version, "kind": "Lamp" },
+        }] })
+    };
+    let groups = match asked.path.as_str() {
+        "/api" => json!([]),
+        "/apis" => json!([{ "metadata": { "name": "example.org" }, "versions": [version("v2"), version("v1")] }]),
+        _ => return None,
+    };
+    let list = json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": groups });
+    Some((200, list))
+}

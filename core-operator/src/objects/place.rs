@@ -12,7 +12,7 @@ use operator_kit::delete::{DeleteError, Deletion, Version, delete};
 use operator_kit::discovery::Discovery;
 use operator_kit::object::{GroupKind, ObjectKey};
 use operator_kit::objects::ObjectWatches;
-use operator_kit::read::{ReadError, read};
+use operator_kit::read::{ReadError, read, read_in};
 use planning::objects::{KindScope, ObjectObserved};
 use serde_json::Value;
 
@@ -60,6 +60,11 @@ impl Place {
     /// An object as it is now; see [`read`].
     pub(crate) async fn read(&self, key: &ObjectKey) -> Result<Option<DynamicObject>, ReadError> {
         read(&self.client, &self.discovery, &self.crds, key).await
+    }
+
+    /// An object as it is now, in this version; see [`read_in`].
+    pub(crate) async fn read_in(&self, key: &ObjectKey, version: &str) -> Result<Option<DynamicObject>, ReadError> {
+        read_in(&self.client, &self.discovery, &self.crds, key, version).await
     }
 
     /// Applies an object; see [`apply`].

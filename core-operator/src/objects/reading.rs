@@ -6,6 +6,7 @@ use kube::api::DynamicObject;
 use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
+use operator_kit::read::ReadError;
 use planning::objects::{Attempt, Belongs, Read};
 
 use super::execute::{Failed, Pass};
@@ -34,7 +35,7 @@ impl<O: Owner> Pass<'_, O> {
     /// False where it changed meanwhile: what is older than the news would be believed for ever.
     async fn read_once(&self, key: &ObjectKey) -> Result<bool, Failed> {
         let changes = lock(self.memory).changes(key);
-        let live = self.look(key).await?;
+        let live = self.look(key, self.place.read(key)).await?;
         let belongs = match &live {
             Some(live) => self.whose(key, live).await?,
             None => Belongs::Nobody,
@@ -81,10 +82,14 @@ impl<O: Owner> Pass<'_, O> {
     }
 
     /// Reads the object, and remembers that this failed or no longer does.
-    pub(super) async fn look(&self, key: &ObjectKey) -> Result<Option<DynamicObject>, Failed> {
+    pub(super) async fn look(
+        &self,
+        key: &ObjectKey,
+        reading: impl Future<Output = Result<Option<DynamicObject>, ReadError>>,
+    ) -> Result<Option<DynamicObject>, Failed> {
         let place = self.place;
         let before = place.objects.get(key);
-        match place.read(key).await {
+        match reading.await {
             Ok(live) => {
                 let marked = |live: &DynamicObject| place.objects.sight(&live.metadata).is_some();
                 if let Some(before) = before.filter(|_| !live.as_ref().is_some_and(marked)) {
