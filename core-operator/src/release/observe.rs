@@ -52,9 +52,8 @@ pub(crate) async fn observe(
     } else {
         (None, false)
     };
-    let in_use = used_by.as_ref().is_some_and(|clusters| !clusters.is_empty());
     // Of a release that is to go the files are needed to tell how its objects are, as long as somebody uses them.
-    let are_needed = !paused && (!deleting || in_use);
+    let are_needed = !paused && (!deleting || used_by.as_ref().is_some_and(|users| !users.is_empty()));
     let (assets, files) = assets(context, release, are_needed).await;
     let made_from = files.as_ref().filter(|_| !is_spared(&assets, &status));
     let (rendering, brought) = rendering(context, release, made_from, part_of, memory).await;
