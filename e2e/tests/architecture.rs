@@ -63,6 +63,12 @@ const ROOMS: &[Room] = &[
         pure: true,
     },
     Room {
+        name: "expressions",
+        rooms: &[],
+        without: WORLD_AND_KUBE,
+        pure: true,
+    },
+    Room {
         name: "helm",
         rooms: &[],
         without: WORLD_AND_KUBE,

@@ -4,13 +4,16 @@ use std::process::ExitCode;
 
 use crate::{screen, setup, step::Step, workspace::Workspace};
 
-/// For each crate the tests that understand `STACKWRIGHT_REGENERATE`: CRDs, roles and references, golden plans, answers of the real Helm.
-const TESTS: [(&str, &[&str]); 7] = [
+/// For each crate the tests that understand `STACKWRIGHT_REGENERATE`: CRDs, roles and references, golden plans, the table of kinds that the API
+/// server publishes, answers of the real Helm and of the real cel-go.
+const TESTS: [(&str, &[&str]); 9] = [
     ("crds", &["--test", "generated", "--test", "reference"]),
     ("core-operator", &["the_reference"]),
     ("provider-operator", &["the_reference"]),
     ("planning", &["--test", "decisions"]),
     ("release", &["--test", "it", "seeds_of_signatures"]),
+    ("e2e", &["--test", "journeys", "table_of_kinds"]),
+    ("expressions", &["--test", "recorded"]),
     ("helm", &["--lib", "the_table_for_people"]),
     (
         "helm",
