@@ -103,7 +103,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "release",
-        rooms: &["crds", "storage"],
+        rooms: &["crds", "expressions", "storage"],
         without: &["kube-client", "kube-runtime"],
         pure: false,
     },
