@@ -63,6 +63,12 @@ const ROOMS: &[Room] = &[
         pure: true,
     },
     Room {
+        name: "expressions",
+        rooms: &[],
+        without: WORLD_AND_KUBE,
+        pure: true,
+    },
+    Room {
         name: "helm",
         rooms: &[],
         without: WORLD_AND_KUBE,
@@ -97,7 +103,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "release",
-        rooms: &["crds", "storage"],
+        rooms: &["crds", "expressions", "storage"],
         without: &["kube-client", "kube-runtime"],
         pure: false,
     },

@@ -5,6 +5,7 @@
 //! make the whole archive unusable. So do names longer than [`MAX_NAME_BYTES`] and what stands between entries beyond [`MAX_HEADERS_BYTES`],
 //! because the tar reader holds both in memory.
 
+mod definitions;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 
@@ -20,6 +21,7 @@ use serde::Deserialize;
 use tar::EntryType;
 use thiserror::Error;
 
+use self::definitions::Definitions;
 use crate::{
     Digest,
     description::{self, MAX_BRACKETS, bracket_too_many},
@@ -118,9 +120,12 @@ pub enum ArchiveError {
     },
 }
 
-/// The directories of an archive's top level, each with its chart if it has a `Chart.yaml`.
+/// What an archive has.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
+    /// The definitions of kinds that were asked for.
+    pub(crate) definitions: Definitions,
+    /// The directories of its top level, each with its chart if it has a `Chart.yaml`.
     pub(crate) directories: BTreeMap<String, Option<ChartIdentity>>,
 }
 
@@ -169,8 +174,8 @@ fn short<E: serde::de::Error>(text: String) -> Result<String, E> {
     Ok(text)
 }
 
-/// Reads the whole archive, to the checksum at its end, and says what is in it.
-pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
+/// Reads the whole archive, to the checksum at its end, and says what is in it; keeps the definitions that charts bring for these groups of the API.
+pub(crate) fn inspect(compressed: impl Read, groups: &BTreeSet<String>) -> Result<Contents, ArchiveError> {
     let mut contents = Contents::default();
     walk(compressed, |entry, content| {
         if let Some(top) = entry.directory() {
@@ -179,6 +184,10 @@ pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
         if entry.is_chart() {
             let chart = read_chart(content, &entry.printed)?;
             contents.directories.insert(entry.parts[0].clone(), Some(chart));
+        } else if !groups.is_empty() && !entry.is_directory && Definitions::lie_in(&entry.parts) {
+            let mut text = Vec::new();
+            content.read_to_end(&mut text).map_err(unpack)?;
+            contents.definitions.take(&String::from_utf8_lossy(&text), groups);
         }
         Ok(())
     })?;

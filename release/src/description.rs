@@ -10,8 +10,13 @@ pub(crate) const MAX_BRACKETS: usize = 1024;
 
 /// The line, from 1, with the first bracket too many.
 pub(crate) fn bracket_too_many(text: &[u8]) -> Option<usize> {
+    bracket_too_many_of(text, MAX_BRACKETS)
+}
+
+/// The same for another bound.
+pub(crate) fn bracket_too_many_of(text: &[u8], most: usize) -> Option<usize> {
     let mut brackets = text.iter().enumerate().filter(|(_, byte)| matches!(byte, b'[' | b'{'));
-    let (excess, _) = brackets.nth(MAX_BRACKETS)?;
+    let (excess, _) = brackets.nth(most)?;
     let before = text.iter().take(excess);
     Some(1 + before.filter(|byte| **byte == b'\n').count())
 }

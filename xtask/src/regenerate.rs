@@ -4,15 +4,17 @@ use std::process::ExitCode;
 
 use crate::{screen, setup, step::Step, workspace::Workspace};
 
-/// For each crate the tests that understand `STACKWRIGHT_REGENERATE`: CRDs, roles and references, golden plans, answers of the real
-/// Helm and of Go.
-const TESTS: [(&str, &[&str]); 8] = [
+/// For each crate the tests that understand `STACKWRIGHT_REGENERATE`: CRDs, roles and references, golden plans, the table of kinds that the API
+/// server publishes, answers of the real Helm, of Go and of the real cel-go.
+const TESTS: [(&str, &[&str]); 10] = [
     ("crds", &["--test", "generated", "--test", "reference"]),
     ("core-operator", &["the_reference"]),
     ("provider-operator", &["the_reference"]),
     ("planning", &["--test", "decisions"]),
     ("release", &["--test", "it", "seeds_of_signatures"]),
     ("rendering", &["--test", "values"]),
+    ("e2e", &["--test", "journeys", "table_of_kinds"]),
+    ("expressions", &["--test", "recorded"]),
     ("helm", &["--lib", "the_table_for_people"]),
     (
         "helm",

@@ -31,6 +31,7 @@ mod real;
 mod refused;
 mod remote;
 mod replay;
+mod schemas;
 mod shared;
 mod signed;
 #[cfg(test)]

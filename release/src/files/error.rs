@@ -155,6 +155,20 @@ pub enum ReleaseError {
         /// Name of the stage.
         stage: String,
     },
+    /// A condition that cannot hold, or that does not say what is meant.
+    #[error("{file}: {condition} of the stage {stage:?} of {hook}: {problem}; correct it and build the release again")]
+    Condition {
+        /// Name of the file.
+        file: String,
+        /// The hook.
+        hook: String,
+        /// Name of the stage.
+        stage: String,
+        /// The key of the condition in the stage.
+        condition: &'static str,
+        /// Where in the expression, about which field, and what.
+        problem: String,
+    },
 }
 
 impl ReleaseError {
@@ -180,6 +194,7 @@ impl ReleaseError {
             Self::NotAFile { .. } | Self::FileName { .. } | Self::DuplicateFile { .. } | Self::Parse { .. } => {
                 "ReleaseFileInvalid"
             }
+            Self::Condition { .. } => "ReleaseConditionInvalid",
             Self::Archive { .. } | Self::NotOneChart { .. } | Self::MissingStageChart { .. } => "ReleaseArchiveInvalid",
         }
     }

@@ -1,6 +1,6 @@
 //! What the files of a release must say, wherever they are: in a directory, or on their way into the store. Decides; reads nothing itself.
 
-use std::{io::Read, path::Path};
+use std::{collections::BTreeSet, io::Read, path::Path};
 
 use crds::{
     names::ReleaseTag,
@@ -10,7 +10,9 @@ use crds::{
     },
 };
 
-use super::{AddonConfiguration, Charts, FileRef, Purpose, Release, ReleaseError, addon_chart_name, class_chart_name};
+use super::{
+    AddonConfiguration, Charts, FileRef, Purpose, Release, ReleaseError, addon_chart_name, class_chart_name, conditions,
+};
 use crate::{
     Digest,
     archive::{self, Contents},
@@ -68,16 +70,18 @@ pub(crate) fn understand<F: Files>(
 fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Result<Charts, F::Error> {
     let class_chart = class_chart_name(tag);
     let advice = "the class chart of a release has exactly this name";
-    let (class_chart, contents) = archive(files, &class_chart, advice)?;
+    let (class_chart, contents) = archive(files, &class_chart, advice, &BTreeSet::new())?;
     one_chart(&class_chart, &contents)?;
 
+    // Read first, because it says what the charts are asked.
+    let stages = stages(files)?;
+    let groups = stages.as_ref().map(conditions::groups).unwrap_or_default();
     let addon_chart = addon_chart_name(tag, &metadata.cluster_addon);
     let advice = "the add-on archive has exactly this name, ending in the clusterAddon version of metadata.yaml";
-    let (addon_chart, contents) = archive(files, &addon_chart, advice)?;
-    let addons = if files.has(CLUSTER_ADDON_CONFIG) {
-        let text = description(files, CLUSTER_ADDON_CONFIG, "")?;
-        let stages = ClusterAddonConfig::parse(&text).map_err(|source| parse_error(CLUSTER_ADDON_CONFIG, source))?;
+    let (addon_chart, contents) = archive(files, &addon_chart, advice, &groups)?;
+    let addons = if let Some(stages) = stages {
         charts_of_stages(&stages, &addon_chart, &contents)?;
+        conditions::check(&stages, contents.definitions.found)?;
         AddonConfiguration::Stages(stages)
     } else {
         one_chart(&addon_chart, &contents)?;
@@ -90,6 +94,16 @@ fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Res
         addon_chart,
         addons,
     })
+}
+
+/// The stages of the add-ons, if they have any.
+fn stages<F: Files>(files: &mut F) -> Result<Option<ClusterAddonConfig>, F::Error> {
+    if !files.has(CLUSTER_ADDON_CONFIG) {
+        return Ok(None);
+    }
+    let text = description(files, CLUSTER_ADDON_CONFIG, "")?;
+    let stages = ClusterAddonConfig::parse(&text).map_err(|source| parse_error(CLUSTER_ADDON_CONFIG, source))?;
+    Ok(Some(stages))
 }
 
 /// A text that can be given to a parser.
@@ -106,9 +120,15 @@ fn description<F: Files>(files: &mut F, name: &str, advice: &'static str) -> Res
     Ok(text)
 }
 
-fn archive<F: Files>(files: &mut F, name: &str, advice: &'static str) -> Result<(FileRef, Contents), F::Error> {
+/// Reads an archive, and what its charts bring for these groups of the API.
+fn archive<F: Files>(
+    files: &mut F,
+    name: &str,
+    advice: &'static str,
+    groups: &BTreeSet<String>,
+) -> Result<(FileRef, Contents), F::Error> {
     files.read(name, advice, |reader| {
-        archive::inspect(reader).map_err(|source| ReleaseError::Archive {
+        archive::inspect(reader, groups).map_err(|source| ReleaseError::Archive {
             file: name.to_owned(),
             source,
         })

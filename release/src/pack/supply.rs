@@ -82,7 +82,7 @@ fn is_archive(file: &str) -> bool {
 
 /// The chart in an archive, if it is that of one.
 fn identity(path: &Path, archive: &[u8]) -> Result<Option<ChartIdentity>, PackError> {
-    let contents = archive::inspect(archive).map_err(|source| PackError::ChartArchive {
+    let contents = archive::inspect(archive, &BTreeSet::new()).map_err(|source| PackError::ChartArchive {
         path: path.to_owned(),
         source,
     })?;

@@ -361,6 +361,79 @@ fn every_stage_needs_its_chart() {
     says(&refusal, &[ADDON, "\"network\"", "clusteraddon.yaml"]);
 }
 
+/// Stages of which one waits for an object of a kind that its chart brings along.
+fn waiting(condition: &str) -> String {
+    format!(
+        "addonStages:\n  AfterClusterUpgrade:\n  - name: rings\n    action: apply\n    waitForPostCondition:\n      objects:\n      \
+         - {{key: ring, apiVersion: example.org/v1, kind: Ring, name: one}}\n      \
+         - {{key: pods, apiVersion: apps/v1, kind: DaemonSet, name: rings, namespace: kube-system}}\n      conditions: {condition:?}\n"
+    )
+}
+
+/// A definition with one field, `spec.size`, and this behind it.
+fn ring(padding: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n  group: example.org\n  names: {{kind: Ring}}\n  \
+         versions:\n  - name: v1\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            \
+         type: object\n            properties: {{size: {{type: integer}}}}\n# {padding}\n"
+    )
+}
+
+/// Makes a release wait for this, whose chart brings these definitions along.
+fn wait(directory: &Path, condition: &str, definitions: &str) {
+    let archive = Archive::chart("rings").file("rings/crds/ring.yaml", definitions.as_bytes());
+    fs::write(directory.join(ADDON), archive.bytes()).unwrap();
+    fs::write(directory.join("clusteraddon.yaml"), waiting(condition)).unwrap();
+}
+
+#[test]
+fn a_condition_that_can_never_hold_is_refused_with_file_stage_position_and_path() {
+    let refused = |condition: &str| refusal(|directory| wait(directory, condition, &ring("")));
+    assert_eq!(
+        refused("pods.status.numberReady == pods.status.desiredNumberSchedule"),
+        "clusteraddon.yaml: waitForPostCondition of the stage \"rings\" of AfterClusterUpgrade: line 1, column 28: \
+         pods.status.desiredNumberSchedule: there is no field desiredNumberSchedule: did you mean desiredNumberScheduled?; \
+         correct it and build the release again"
+    );
+    says(
+        &refused("pods.status.numberReady == '1'"),
+        &["an integer with a string, which are never equal"],
+    );
+    says(
+        &refused("pods.status.numberReady =="),
+        &["line 1, column 27: expected a value", "found the end"],
+    );
+    says(
+        &refused("ring.spec.siez == 1"),
+        &["ring.spec.siez", "did you mean size?"],
+    );
+    says(
+        &refused("rings.spec.size == 1 && ring.spec.size == ''"),
+        &["rings", "did you mean ring", "(and 1 more)"],
+    );
+    let twice = refusal(|directory| {
+        wait(directory, "true", &ring(""));
+        let text = waiting("true").replace("key: pods", "key: ring");
+        fs::write(directory.join("clusteraddon.yaml"), text).unwrap();
+    });
+    says(&twice, &["two objects have the same key"]);
+}
+
+#[test]
+fn conditions_pass_that_may_hold_or_of_which_nothing_is_known() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let opens = |condition: &str, definitions: &str| {
+        wait(&directory, condition, definitions);
+        Release::open(&directory, &tag(TAG)).map_err(|error| chain(&error))
+    };
+    opens("ring.spec.size == 1 && pods.status.numberReady > 0", &ring("")).unwrap();
+    opens("ring.spec.unknown == 1", "not: a definition").unwrap();
+    // What is too large to be read for a check is not checked.
+    opens("ring.spec.unknown == 1", &ring(&"x".repeat(300 << 10))).unwrap();
+    opens("ring.spec.unknown == 1", &ring(&"[".repeat(300))).unwrap();
+}
+
 #[test]
 fn files_that_editors_leave_are_not_part_of_a_release() {
     let root = TempDir::new().unwrap();

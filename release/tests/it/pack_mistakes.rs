@@ -189,6 +189,21 @@ fn stages_that_nobody_would_read_are_refused() {
 }
 
 #[test]
+fn a_condition_with_a_misspelt_field_is_refused() {
+    let refusal = refusal_of(
+        "clusteraddon.yaml",
+        "agent.status.numberReady ==",
+        "agent.status.numberRead ==",
+    );
+    for words in [
+        "clusteraddon.yaml: waitForPreCondition of the stage \"welcome\" of AfterControlPlaneInitialized",
+        "line 1, column 1: agent.status.numberRead: there is no field numberRead: did you mean numberReady",
+    ] {
+        assert!(refusal.contains(words), "{refusal}");
+    }
+}
+
+#[test]
 fn stack_that_is_not_there_is_told_as_such() {
     let place = TempDir::new().unwrap();
     let versioning = Versioning::Given("v1".parse().unwrap());

@@ -2,6 +2,7 @@
 //! `.lab/lab.json`, which tests read.
 
 mod cache;
+mod cel;
 mod clusterapi;
 mod controlplane;
 mod go;
@@ -58,6 +59,9 @@ struct Lab {
     /// One binary: programs of other projects that tests need, by its first argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     outside: Option<PathBuf>,
+    /// What evaluates expressions as the Go operator does: the oracle of `expressions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cel: Option<PathBuf>,
     /// The folder with the programs of Cluster API and with the stand-in for the Go operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     clusterapi: Option<PathBuf>,
@@ -105,6 +109,7 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     // No chore but the tests and some benchmarks has a use for these.
     if is_whole {
         lab.recorder = Some(recorder::build(workspace, &cache, &go)?);
+        lab.cel = Some(cel::build(workspace, &cache, &go)?);
         lab.outside = Some(outside::build(workspace, &cache, &go)?);
         lab.clusterapi = Some(clusterapi::build(workspace, &cache, &go)?);
         // What an earlier run has built for more parts stays described.

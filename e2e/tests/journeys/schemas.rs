@@ -1,0 +1,143 @@
+//! The table of kinds by which conditions of stages are checked is what the real API server publishes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+};
+
+use anyhow::{Context, Result, ensure};
+use e2e::{journey::journey, lab::workspace};
+use serde_json::Value;
+
+/// Where the table is; `expressions/src/schemas/table.rs` says how it is written.
+const TABLE: &str = "expressions/src/schemas/kubernetes.txt";
+
+/// Prefixes of names that say nothing in a table of Kubernetes' own types.
+const PREFIXES: [&str; 5] = [
+    "io.k8s.api.",
+    "io.k8s.apimachinery.pkg.apis.",
+    "io.k8s.apimachinery.pkg.",
+    "io.k8s.apiextensions-apiserver.pkg.apis.",
+    "io.k8s.kube-aggregator.pkg.apis.",
+];
+
+/// With `STACKWRIGHT_REGENERATE=1` the table is written anew.
+#[test]
+fn table_of_kinds_is_what_the_api_server_publishes() -> Result<()> {
+    journey(async |journey| {
+        let get = async |path: &str| -> Result<Value> {
+            let request = http::Request::get(path).body(Vec::new())?;
+            Ok(journey.client.request(request).await?)
+        };
+        let version = get("/version").await?;
+        let index = get("/openapi/v3").await?;
+        let mut types = BTreeMap::new();
+        for name in index["paths"].as_object().context("an index of documents")?.keys() {
+            if name == "api/v1" || (name.starts_with("apis/") && name.matches('/').count() == 2) {
+                let document = get(&format!("/openapi/v3/{name}"))
+                    .await
+                    .with_context(|| name.clone())?;
+                let schemas = document
+                    .pointer("/components/schemas")
+                    .and_then(Value::as_object)
+                    .cloned();
+                types.extend(schemas.unwrap_or_default());
+            }
+        }
+        let table = table(version["gitVersion"].as_str().context("a version")?, &types)?;
+        let file = workspace().join(TABLE);
+        if env::var_os("STACKWRIGHT_REGENERATE").is_some() {
+            fs::write(&file, &table)?;
+        }
+        ensure!(
+            fs::read_to_string(&file)? == table,
+            "{TABLE} is not what the API server publishes; STACKWRIGHT_REGENERATE=1 writes it anew"
+        );
+        Ok(())
+    })
+}
+
+fn table(version: &str, types: &BTreeMap<String, Value>) -> Result<String> {
+    let mut table = format!(
+        "# The kinds of Kubernetes {version} and their fields. Written by a test: e2e/tests/journeys/schemas.rs\n"
+    );
+    let mut wanted: Vec<&str> = Vec::new();
+    let own = types.iter().filter(|(name, _)| name.starts_with("io.k8s."));
+    let mut kinds = BTreeSet::new();
+    for (name, schema) in own {
+        // Options of calls belong to every group; what a client gets is of one.
+        let Some([kind]) = schema["x-kubernetes-group-version-kind"].as_array().map(Vec::as_slice) else {
+            continue;
+        };
+        let (group, version, kind) = (text(kind, "group"), text(kind, "version"), text(kind, "kind"));
+        if !schema["properties"]["items"].is_null() {
+            continue;
+        }
+        let separator = if group.is_empty() { "" } else { "/" };
+        kinds.insert(format!("kind {group}{separator}{version} {kind} @{}\n", short(name)));
+        wanted.push(name);
+    }
+    table.extend(kinds);
+    let mut described = BTreeMap::new();
+    while let Some(name) = wanted.pop() {
+        let mut fields = String::new();
+        for (field, schema) in types[name]["properties"].as_object().into_iter().flatten() {
+            let word = word(schema, types, &mut wanted).with_context(|| format!("{name}.{field}"))?;
+            fields += &format!(" {field} {word}\n");
+        }
+        wanted.retain(|other| !described.contains_key(short(other)) && *other != name);
+        described.insert(short(name), fields);
+    }
+    for (name, fields) in described {
+        table += &format!("type {name}\n{fields}");
+    }
+    Ok(table)
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn short(name: &str) -> &str {
+    PREFIXES
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))
+        .unwrap_or(name)
+}
+
+/// A type in the words of the table; the names of others that it needs are wanted, too.
+fn word<'t>(schema: &'t Value, types: &'t BTreeMap<String, Value>, wanted: &mut Vec<&'t str>) -> Result<String> {
+    let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
+    if let Some(reference) = reference {
+        let name = reference.rsplit('/').next().unwrap_or_default();
+        let (name, other) = types.get_key_value(name).with_context(|| format!("no type {name}"))?;
+        if other["properties"].is_object() {
+            wanted.push(name);
+            return Ok(format!("@{}", short(name)));
+        }
+        return word(other, types, wanted);
+    }
+    if schema["format"] == "int-or-string" {
+        return Ok("int-or-text".to_owned());
+    }
+    Ok(match schema["type"].as_str() {
+        Some("boolean") => "bool".to_owned(),
+        Some("integer") => "int".to_owned(),
+        Some("number") => "number".to_owned(),
+        Some("string") => match schema["enum"].as_array() {
+            Some(values) => {
+                let values: Vec<_> = values.iter().filter_map(Value::as_str).collect();
+                ensure!(values.iter().all(|value| !value.contains(['|', ')'])), "{values:?}");
+                format!("text({})", values.join("|"))
+            }
+            None => "text".to_owned(),
+        },
+        Some("array") => format!("[{}]", word(&schema["items"], types, wanted)?),
+        Some("object") if schema["additionalProperties"].is_object() => {
+            format!("{{{}}}", word(&schema["additionalProperties"], types, wanted)?)
+        }
+        // An amount is published as text or number; what the API server gives is always a text.
+        None if schema["oneOf"][0]["type"] == "string" => "text".to_owned(),
+        _ => "any".to_owned(),
+    })
+}

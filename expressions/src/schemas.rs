@@ -1,0 +1,134 @@
+//! What fields objects of a kind have, and of which types.
+//!
+//! Three sources: a table of what Kubernetes itself serves, which is compiled in; `CustomResourceDefinition`s; and what an API server publishes as `OpenAPI`
+//! v3. Nothing is read before it is asked for, so that a table of all kinds costs its text and no more.
+
+mod json;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use self::json::Described;
+
+/// A kind of objects, in one version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectKind {
+    /// Group and version, as in a manifest.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+}
+
+impl ObjectKind {
+    /// The kind that a manifest with these two fields has.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+        }
+    }
+}
+
+/// The schemas that are known.
+#[derive(Clone, Debug, Default)]
+pub struct Schemas {
+    definitions: Vec<Value>,
+    documents: Vec<Value>,
+}
+
+impl Schemas {
+    /// Those of the kinds that Kubernetes itself serves, in all versions that the API server of the tests knows.
+    pub fn built_in() -> Self {
+        Self::default()
+    }
+
+    /// Adds what a `CustomResourceDefinition` says, of which nothing is required: a manifest that is none adds nothing. It comes before all others of
+    /// the same kind.
+    pub fn add_definition(&mut self, definition: Value) {
+        self.definitions.push(definition);
+    }
+
+    /// Adds what an API server publishes for one group and version (`/openapi/v3/apis/GROUP/VERSION`). It comes before what is compiled in.
+    pub fn add_openapi(&mut self, document: Value) {
+        self.documents.push(document);
+    }
+
+    /// Whether a schema of a kind is known.
+    pub fn describes(&self, kind: &ObjectKind) -> bool {
+        self.of(kind).is_some()
+    }
+
+    /// What an object of a kind has; nothing if no schema of it is known.
+    pub(crate) fn of(&self, kind: &ObjectKind) -> Option<Place<'_>> {
+        let mut definitions = self.definitions.iter().rev();
+        let defined = definitions.find_map(|definition| json::of_definition(definition, kind));
+        let published = || {
+            self.documents
+                .iter()
+                .rev()
+                .find_map(|document| json::of_document(document, kind))
+        };
+        defined
+            .or_else(published)
+            .map(Place::Json)
+            .or_else(|| table::of_kind(kind).map(Place::Table))
+    }
+}
+
+/// A place in a schema.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'s> {
+    /// A type in the words of the table.
+    Table(&'s str),
+    Json(Described<'s>),
+}
+
+/// What can stand in a place.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape<'s> {
+    /// Anything; the schema says nothing more.
+    Any,
+    Bool,
+    Int,
+    /// `int` or `double`, as it happens to be written.
+    Number,
+    /// One of these texts, or any if there are none.
+    Text(Vec<&'s str>),
+    IntOrText,
+    List(Place<'s>),
+    /// Keys of any name.
+    Map(Place<'s>),
+    Object(Fields<'s>),
+}
+
+/// The fields of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields<'s> {
+    known: Vec<(&'s str, Place<'s>)>,
+    /// Whether there may be others.
+    pub(crate) is_open: bool,
+}
+
+impl<'s> Fields<'s> {
+    pub(crate) fn get(&self, name: &str) -> Option<Place<'s>> {
+        self.known
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, place)| *place)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'s str> {
+        self.known.iter().map(|(name, _)| *name)
+    }
+}
+
+impl<'s> Place<'s> {
+    pub(crate) fn shape(self) -> Shape<'s> {
+        match self {
+            Self::Table(word) => table::shape(word),
+            Self::Json(described) => described.shape(),
+        }
+    }
+}

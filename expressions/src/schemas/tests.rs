@@ -1,0 +1,138 @@
+use serde_json::json;
+
+use super::{ObjectKind, Place, Schemas, Shape, table};
+
+/// The shape of a path below a kind.
+fn shape<'s>(schemas: &'s Schemas, version: &str, kind: &str, path: &str) -> Shape<'s> {
+    let mut place = schemas.of(&ObjectKind::new(version, kind)).expect(kind);
+    for part in path.split('.') {
+        place = match (place.shape(), part) {
+            (Shape::List(element), "[]") | (Shape::Map(element), "{}") => element,
+            (Shape::Object(fields), name) => fields
+                .get(name)
+                .unwrap_or_else(|| panic!("{kind}: no {name} in {path}")),
+            (other, _) => panic!("{kind}: {part} of {other:?}"),
+        };
+    }
+    place.shape()
+}
+
+#[test]
+fn kinds_that_stages_wait_for_are_in_the_table() {
+    let schemas = Schemas::built_in();
+    for (version, kind) in [
+        ("v1", "Pod"),
+        ("v1", "Service"),
+        ("v1", "Node"),
+        ("v1", "Secret"),
+        ("v1", "ConfigMap"),
+        ("v1", "Namespace"),
+        ("v1", "PersistentVolumeClaim"),
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "DaemonSet"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "ReplicaSet"),
+        ("batch/v1", "Job"),
+        ("batch/v1", "CronJob"),
+        ("storage.k8s.io/v1", "StorageClass"),
+        ("storage.k8s.io/v1", "CSIDriver"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+        ("networking.k8s.io/v1", "Ingress"),
+        ("policy/v1", "PodDisruptionBudget"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("apiregistration.k8s.io/v1", "APIService"),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+        ("coordination.k8s.io/v1", "Lease"),
+    ] {
+        let name = shape(&schemas, version, kind, "metadata.name");
+        assert!(matches!(name, Shape::Text(_)), "{kind}: {name:?}");
+    }
+    assert!(schemas.of(&ObjectKind::new("apps/v1", "Deploymen")).is_none());
+    assert!(schemas.of(&ObjectKind::new("v1", "Deployment")).is_none());
+}
+
+#[test]
+fn the_table_knows_the_types_of_fields() {
+    let schemas = Schemas::built_in();
+    let of = |path| shape(&schemas, "apps/v1", "Deployment", path);
+    assert!(matches!(of("spec.replicas"), Shape::Int));
+    assert!(matches!(of("spec.paused"), Shape::Bool));
+    assert!(matches!(of("status.conditions.[].status"), Shape::Text(_)));
+    assert!(matches!(of("metadata.labels.{}"), Shape::Text(_)));
+    assert!(matches!(of("metadata.creationTimestamp"), Shape::Text(_)));
+    assert!(matches!(of("spec.strategy.rollingUpdate.maxSurge"), Shape::IntOrText));
+    assert!(matches!(
+        of("spec.template.spec.containers.[].resources.limits.{}"),
+        Shape::Text(_)
+    ));
+    assert!(matches!(
+        of("spec.template.spec.containers.[].ports.[].containerPort"),
+        Shape::Int
+    ));
+}
+
+#[test]
+fn every_type_that_the_table_names_is_in_it() {
+    let text = include_str!("kubernetes.txt");
+    assert!(text.len() < 200 * 1024, "{} bytes", text.len());
+    let words = text.lines().filter_map(|line| line.strip_prefix(' ')?.split_once(' '));
+    let mut count = 0;
+    for (_, word) in words {
+        let mut place = Place::Table(word);
+        while let Shape::List(inner) | Shape::Map(inner) = place.shape() {
+            place = inner;
+        }
+        let Place::Table(word) = place else { continue };
+        assert!(word == "any" || !matches!(table::shape(word), Shape::Any), "{word}");
+        count += 1;
+    }
+    assert!(count > 2000, "{count}");
+}
+
+#[test]
+fn what_an_api_server_publishes_comes_before_the_table_and_definitions_before_both() {
+    let kind = ObjectKind::new("apps/v1", "Deployment");
+    let mut schemas = Schemas::built_in();
+    schemas.add_openapi(json!({"components": {"schemas": {
+        "a.Deployment": {
+            "type": "object",
+            "x-kubernetes-group-version-kind": [{"group": "apps", "version": "v1", "kind": "Deployment"}],
+            "properties": {
+                "metadata": {"allOf": [{"$ref": "#/components/schemas/meta"}], "default": {}},
+                "spec": {"$ref": "#/components/schemas/spec"},
+                "circle": {"$ref": "#/components/schemas/circle"}
+            }
+        },
+        "spec": {"type": "object", "properties": {"new": {"oneOf": [{"type": "string"}, {"type": "number"}]}}},
+        "circle": {"$ref": "#/components/schemas/circle"}
+    }}}));
+    assert!(matches!(
+        shape(&schemas, "apps/v1", "Deployment", "spec.new"),
+        Shape::Text(_)
+    ));
+    assert!(matches!(shape(&schemas, "apps/v1", "Deployment", "circle"), Shape::Any));
+    schemas.add_definition(json!({"spec": {"group": "apps", "names": {"kind": "Deployment"}, "versions": [
+        {"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"own": {"type": "array", "items": {"type": "boolean"}}}}}}
+    ]}}));
+    assert!(matches!(
+        shape(&schemas, "apps/v1", "Deployment", "own.[]"),
+        Shape::Bool
+    ));
+    assert!(schemas.of(&kind).is_some());
+}
+
+#[test]
+fn what_is_no_definition_and_no_document_describes_nothing() {
+    let mut schemas = Schemas::built_in();
+    for nonsense in [
+        json!(null),
+        json!([1]),
+        json!({"spec": 1}),
+        json!({"spec": {"group": "x", "names": {"kind": "Y"}, "versions": 3}}),
+    ] {
+        schemas.add_definition(nonsense.clone());
+        schemas.add_openapi(nonsense);
+    }
+    assert!(schemas.of(&ObjectKind::new("x/v1", "Y")).is_none());
+    assert!(schemas.of(&ObjectKind::new("v1", "Pod")).is_some());
+}

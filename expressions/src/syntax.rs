@@ -1,0 +1,118 @@
+//! The text of an expression and the tree of what it says.
+
+mod literals;
+mod parser;
+#[cfg(test)]
+pub(crate) mod tests;
+mod tokens;
+mod tree;
+
+use std::fmt;
+
+use thiserror::Error;
+
+pub(crate) use self::tree::{Kind, Literal, Macro, Node, Operator};
+
+/// Bytes that an expression may have. The longest that is known has some sixty.
+pub const LONGEST_TEXT: usize = 16 * 1024;
+
+/// How deep the tree of an expression may be: brackets in brackets, calls in calls, selections in a row, terms of a sum. Neither `&&` nor `||` in a
+/// row makes it deeper. A walk of a tree takes some kilobytes of stack for each level when it is not optimised.
+pub const DEEPEST: usize = 100;
+
+/// An expression that was understood.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    pub(crate) text: String,
+    pub(crate) root: Node,
+}
+
+impl Expression {
+    /// The text as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What was written for a part of it.
+    pub(crate) fn written(&self, node: &Node) -> &str {
+        self.text.get(node.start..node.end).unwrap_or_default().trim()
+    }
+
+    pub(crate) fn position(&self, node: &Node) -> Position {
+        Position::of(&self.text, node.start)
+    }
+}
+
+/// A place in a text. Both begin with one; columns count characters, not bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// Line.
+    pub line: usize,
+    /// Column.
+    pub column: usize,
+}
+
+impl Position {
+    fn of(text: &str, byte: usize) -> Self {
+        let before = text.get(..byte).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Why a text is no expression.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParseError {
+    /// More bytes than [`LONGEST_TEXT`].
+    #[error("the expression has {length} bytes and may have {LONGEST_TEXT}: split it into several stages")]
+    TooLong {
+        /// Its bytes.
+        length: usize,
+    },
+    /// Deeper than [`DEEPEST`].
+    #[error("{position}: brackets, calls or terms are nested more than {DEEPEST} deep")]
+    TooDeep {
+        /// Where that begins.
+        position: Position,
+    },
+    /// A character or literal that does not exist in the language.
+    #[error("{position}: {problem}")]
+    Token {
+        /// Where it begins.
+        position: Position,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Something else than can stand in this place.
+    #[error("{position}: expected {expected}, found {found}")]
+    Unexpected {
+        /// Where it stands.
+        position: Position,
+        /// What can stand there.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+}
+
+/// Understands a text as an expression. Takes time linear in its length and a bounded stack, whatever the text is.
+pub fn parse(text: &str) -> Result<Expression, ParseError> {
+    if text.len() > LONGEST_TEXT {
+        return Err(ParseError::TooLong { length: text.len() });
+    }
+    let tokens = tokens::read(text)?;
+    let root = parser::Parser::new(text, &tokens).whole()?;
+    Ok(Expression {
+        text: text.to_owned(),
+        root,
+    })
+}
