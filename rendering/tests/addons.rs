@@ -6,7 +6,7 @@ mod charts;
 
 use rendering::{ChartBytes, ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer, newest_in_range};
 
-use charts::{archive, chain, request};
+use charts::{archive, chain, request, values};
 
 fn render_with_crds(files: &[(&str, &str)]) -> Result<Rendered, RenderError> {
     let chart = || Ok(archive(files));
@@ -105,6 +105,7 @@ fn the_folder_of_a_stage_renders_as_its_chart_without_what_it_ignores() {
         ..request(&chart)
     };
     let rendered = Renderer::new(0).render(&request, Lane::Slow).unwrap();
+    assert_eq!(values(&rendered)[0]["kind"], "Namespace");
     assert_eq!(
         names(&rendered),
         [("pier", "openstack-scs-1-32-cluster-addon/templates/n.yaml")]

@@ -46,7 +46,6 @@ pub(crate) fn request<'a>(chart: &'a ReadChart<'a>) -> RenderRequest<'a> {
 }
 
 /// The objects of a rendering.
-#[allow(dead_code, reason = "not every test looks at them")]
 pub(crate) fn values(rendered: &Rendered) -> Vec<Value> {
     rendered.objects.iter().map(|object| object.value.clone()).collect()
 }
