@@ -50,6 +50,31 @@ pub const REASONS: &[Entry<Reason>] = &[
         operator: "Keeps the release with all its objects, tells what becomes of them without putting it back, and deletes it when \
                    the last of the Clusters has moved or is gone.",
     },
+    // What holds add-ons up.
+    Entry {
+        word: Reason::WaitingForCluster,
+        means: "The cluster is not as far as the next stage of add-ons needs it; the message says which moment of its life is waited for.",
+        reader: "Wait; the Cluster says how far it is.",
+        operator: "Begins the stage when that moment comes, whether Cluster API calls its hook or not.",
+    },
+    Entry {
+        word: Reason::FailedToEvaluatePreCondition,
+        means: "What must hold before a stage of add-ons begins does not hold yet; the message names the part that does not, with its value.",
+        reader: "Wait, or see to the objects of the cluster that the condition is about.",
+        operator: "Begins the stage as soon as it holds.",
+    },
+    Entry {
+        word: Reason::FailedToEvaluatePostCondition,
+        means: "What must hold after a stage of add-ons does not hold yet; the message names the part that does not, with its value.",
+        reader: "Wait, or see to the objects of the cluster that the condition is about.",
+        operator: "Goes on with the next stage as soon as it holds.",
+    },
+    Entry {
+        word: Reason::StageDeadlineExceeded,
+        means: "A stage of add-ons takes longer than its release gives it; the message says what it waits for.",
+        reader: "See to that, take another release, or let the cluster go on without the stage, as the message says.",
+        operator: "Tries on, and goes on by itself once it is done.",
+    },
     // What is wrong with a release.
     Entry {
         word: Reason::ReleaseAssetsNotDownloadedYet,
@@ -237,17 +262,13 @@ pub const REASONS: &[Entry<Reason>] = &[
 /// Words of the contract and of ours that this version does not write: they belong to add-ons, or to what is refused otherwise.
 pub const REASONS_OF_LATER_VERSIONS: &[Reason] = &[
     Reason::ControlPlaneNotReady,
-    Reason::FailedToEvaluatePreCondition,
-    Reason::FailedToEvaluatePostCondition,
     Reason::HelmChartMissing,
     Reason::TemplateOldClusterStackOverwriteFailed,
     Reason::TemplateOldClusterStackFailed,
     Reason::TemplateNewClusterStackOverwriteFailed,
     Reason::ParsingClusterAddonConfigFailed,
     Reason::HookServerUnresponsive,
-    Reason::WaitingForCluster,
     Reason::KubeconfigRefused,
-    Reason::StageDeadlineExceeded,
     Reason::ReleaseNotReady,
     Reason::VersionMismatch,
     Reason::MemoLost,
