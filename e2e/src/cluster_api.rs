@@ -1,7 +1,7 @@
 //! Cluster API itself: its managers, the command line clusterctl, and what stands in for the Go operator.
 
-mod manager;
 mod manifests;
+mod process;
 mod release;
 
 use std::{fs, path::PathBuf, process::Command};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 pub use self::{
-    manager::Manager,
+    process::Manager,
     release::{Provider, Release},
 };
 use crate::{ControlPlane, Identity, Journey};

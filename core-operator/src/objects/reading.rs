@@ -6,8 +6,8 @@ use kube::api::DynamicObject;
 use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
-use operator_kit::read::ReadError;
-use planning::objects::{Attempt, Belongs, Read};
+use planning::objects::{Attempt, Belongs, Intent, Read};
+use serde_json::Value;
 
 use super::execute::{Failed, Pass};
 use super::live::{belongs, judged};
@@ -35,7 +35,7 @@ impl<O: Owner> Pass<'_, O> {
     /// False where it changed meanwhile: what is older than the news would be believed for ever.
     async fn read_once(&self, key: &ObjectKey) -> Result<bool, Failed> {
         let changes = lock(self.memory).changes(key);
-        let live = self.look(key, self.place.read(key)).await?;
+        let live = self.look(key).await?;
         let belongs = match &live {
             Some(live) => self.whose(key, live).await?,
             None => Belongs::Nobody,
@@ -82,14 +82,10 @@ impl<O: Owner> Pass<'_, O> {
     }
 
     /// Reads the object, and remembers that this failed or no longer does.
-    pub(super) async fn look(
-        &self,
-        key: &ObjectKey,
-        reading: impl Future<Output = Result<Option<DynamicObject>, ReadError>>,
-    ) -> Result<Option<DynamicObject>, Failed> {
+    pub(super) async fn look(&self, key: &ObjectKey) -> Result<Option<DynamicObject>, Failed> {
         let place = self.place;
         let before = place.objects.get(key);
-        match reading.await {
+        match place.read(key).await {
             Ok(live) => {
                 let marked = |live: &DynamicObject| place.objects.sight(&live.metadata).is_some();
                 if let Some(before) = before.filter(|_| !live.as_ref().is_some_and(marked)) {
@@ -100,6 +96,25 @@ impl<O: Owner> Pass<'_, O> {
                 object.failure.take_if(|failure| failure.tried == Attempt::Look);
                 Ok(live)
             }
+            Err(error) => Err(self.remember_failure(key, Attempt::Look, &chain(&error))),
+        }
+    }
+
+    /// An object in the form that its rendering has, where that is not the one it was read in: Cluster API serves v1beta2 before the v1beta1 of many
+    /// charts, and the two differ in everything. The watch shows the other form, whose labels and annotations may differ from this one's.
+    pub(super) async fn in_form_of_rendering(&self, key: &ObjectKey, live: &DynamicObject) -> Result<Value, Failed> {
+        let form = |live: &DynamicObject| serde_json::to_value(live).unwrap_or_default();
+        let intent = self.intents.and_then(|intents| intents.get(key));
+        let is_that = |intent: &Intent| {
+            let types = live.types.as_ref();
+            types.is_none_or(|types| types.api_version == intent.object.api_version())
+        };
+        let Some(intent) = intent.filter(|intent| !is_that(intent)) else {
+            return Ok(form(live));
+        };
+        match self.place.read_in(key, &intent.object.version).await {
+            // Gone in between: the watch tells.
+            Ok(found) => Ok(form(found.as_ref().unwrap_or(live))),
             Err(error) => Err(self.remember_failure(key, Attempt::Look, &chain(&error))),
         }
     }

@@ -88,17 +88,13 @@ impl<O: Owner> Pass<'_, O> {
         };
         let wanted = serde_json::to_value(&dry_run.live).unwrap_or_default();
         let changes = lock(self.memory).changes(key);
-        // In the form that was written: Cluster API serves v1beta2 before the v1beta1 of many charts, and the two differ in everything.
-        let intent = self.intents.and_then(|intents| intents.get(key));
-        let version = intent.map_or("", |intent| &intent.object.version);
-        let reading = self.place.read_in(key, version);
-        let Some(live) = self.look(key, reading).await? else {
+        let Some(live) = self.look(key).await? else {
             lock(self.memory).remember_read(key, changes, Read::Absent);
             return Ok(());
         };
         let now = self.clock.now();
         let found = serde_json::to_value(&live).unwrap_or_default();
-        let difference = compare(&wanted, &found);
+        let difference = compare(&wanted, &self.in_form_of_rendering(key, &live).await?);
         let Some(seen) = self.place.objects.sight(&live.metadata) else {
             return Ok(());
         };
