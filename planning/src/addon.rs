@@ -5,18 +5,28 @@
 //! hook that is never called, called twice, on another replica or with an old object changes nothing. In the status is only what cannot be seen any more
 //! (that a condition held once, since when something is waited for), so losing it costs time.
 
+mod action;
 mod answer;
+mod belongings;
 mod cluster;
 mod control_plane;
 mod course;
+mod findings;
 mod hook;
 mod marks;
 mod moment;
+mod observed;
+mod outlook;
+mod plan;
 mod presence;
 mod stage;
+mod status;
 mod target;
+mod waiting;
+mod work;
 
 pub use self::{
+    action::{AddonAction, Step},
     answer::{Call, HookAnswer, HookStatus, Listed, ReleaseListed, answer},
     cluster::{ClusterSeen, PausedBy, TopologyReconciled},
     control_plane::ControlPlaneSeen,
@@ -26,7 +36,10 @@ pub use self::{
     hook::Hook,
     marks::{CreatedWith, HookCalled, Marks},
     moment::due,
+    observed::{AddonObserved, ChartSeen, Connection, Layout, MemoSeen, StageConditions},
+    plan::{AddonPlan, plan},
     presence::{AddonSeen, ClassOwner, Pausing, Presence, presence},
     stage::{ConditionSeen, StageSeen, StageState, Work},
     target::{Change, ReleaseSeen, Target, Values, Wanted, change, wanted},
+    waiting::AddonWaiting,
 };

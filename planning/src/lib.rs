@@ -16,6 +16,7 @@ pub mod node_image;
 pub mod object_key;
 pub mod objects;
 pub mod outage;
+mod pacing;
 mod pause;
 pub mod polling;
 pub mod release;

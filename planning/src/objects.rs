@@ -53,4 +53,4 @@ pub use waiting::Wait;
 pub use watching::Unrepaired;
 
 pub(crate) use order::is_class;
-pub(crate) use wording::summary;
+pub(crate) use wording::{awaited_kinds, refusals, summary};

@@ -6,6 +6,9 @@ use jiff::Timestamp;
 /// What is shown besides may have changed meanwhile.
 const BEFORE: &str = "and the rest of the status is from before";
 
+/// What is not done for paused add-ons.
+const OBJECTS_OF_ADDONS: &str = "no object is applied, put back or deleted in the cluster";
+
 /// How the work on an object was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
@@ -19,6 +22,12 @@ pub(crate) enum Pause {
     ProviderRelease,
     /// The annotation, on the object of an image.
     Image,
+    /// The annotation, on a ClusterAddon.
+    Addon,
+    /// `spec.paused` of the Cluster that add-ons are for.
+    Cluster,
+    /// The annotation, on the Cluster that add-ons are for.
+    AnnotatedCluster,
     /// That of `clusterctl`, on a provider's release object.
     MovedRelease,
     /// The same, on the object of an image.
@@ -60,6 +69,23 @@ impl Pause {
             }
             Self::MovedImage => {
                 let message = moved("nothing is done about the image");
+                paused(stored, Reason::Paused, &message, now)
+            }
+            Self::Addon => {
+                let message = annotation(OBJECTS_OF_ADDONS);
+                paused(stored, Reason::Paused, &message, now)
+            }
+            Self::Cluster => {
+                let message = format!(
+                    "spec.paused of the Cluster is true: {OBJECTS_OF_ADDONS}, {BEFORE}; set it to false to go on"
+                );
+                paused(stored, Reason::Paused, &message, now)
+            }
+            Self::AnnotatedCluster => {
+                let name = crds::labels::PAUSED;
+                let message = format!(
+                    "the annotation {name} of the Cluster is set: {OBJECTS_OF_ADDONS}, {BEFORE}; remove it to go on"
+                );
                 paused(stored, Reason::Paused, &message, now)
             }
             Self::Image => {

@@ -9,7 +9,6 @@ mod confinement;
 mod findings;
 mod objects;
 mod observed;
-mod pacing;
 mod plan;
 mod progress;
 mod status;

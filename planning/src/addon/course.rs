@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crds::cluster_addon::{ClusterAddonStatus, HookProgress, StageAction, StagePhase, StageProgress};
-use crds::conditions::Reason;
+use crds::conditions::{Reason, cut};
 use crds::release_files::{AddonStage, ClusterAddonConfig, OnFailure, WaitForCondition};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -407,7 +407,7 @@ impl Course {
             message: current.map(|stage| {
                 let StageKey { name, action, .. } = &stage.key;
                 let message = stage.message.as_deref().unwrap_or("at work");
-                format!("stage {name} ({action}): {message}")
+                cut(&format!("stage {name} ({action}): {message}"))
             }),
         })
     }

@@ -1,7 +1,7 @@
 //! How far one stage is, by looking; what was seen once is kept from its row.
 
 use crds::cluster_addon::{StagePhase, StageProgress};
-use crds::conditions::Reason;
+use crds::conditions::{Reason, cut};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ impl StageState {
             reason: self.reason.map(|reason| reason.as_str().to_owned()),
             since: Some(Time(self.since)),
             deadline: self.deadline.map(Time),
-            message: self.message.clone(),
+            message: self.message.as_deref().map(cut),
             passed_over: self.passed_over,
         }
     }

@@ -35,6 +35,11 @@ pub enum Values {
         /// Why, with file and line.
         message: String,
     },
+    /// They change all the time without anybody having changed the Cluster.
+    Unstable {
+        /// Which, and how often.
+        message: String,
+    },
     /// They are there.
     Known {
         /// Digest of the values of all charts.
@@ -62,6 +67,11 @@ pub enum Wanted {
     /// The values cannot be made.
     ValuesFailed {
         /// Why.
+        message: String,
+    },
+    /// The values do not stay the same. Whoever followed them would never come to an end.
+    ValuesUnstable {
+        /// Which.
         message: String,
     },
     /// This.
@@ -142,6 +152,10 @@ pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values) -> 
         Values::Failed { message } => {
             let message = message.clone();
             return Wanted::ValuesFailed { message };
+        }
+        Values::Unstable { message } => {
+            let message = message.clone();
+            return Wanted::ValuesUnstable { message };
         }
         Values::Known { digest } => digest,
     };

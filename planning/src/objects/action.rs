@@ -82,6 +82,16 @@ pub trait OwnAction {
     fn name(&self) -> &'static str;
 }
 
+/// Nothing.
+impl<Own> Default for Step<Own> {
+    fn default() -> Self {
+        Self {
+            actions: Vec::new(),
+            gate: false,
+        }
+    }
+}
+
 impl<Own> Step<Own> {
     /// What is done to the owner before what follows, which builds on it.
     pub fn own(action: Own) -> Self {

@@ -66,18 +66,9 @@ impl ObjectSet<'_> {
         let Some(intents) = self.intents else {
             return Decisions::default();
         };
-        let nothing = ObjectObserved::default();
-        let wanted: BTreeMap<ObjectKey, Sync> = intents
-            .iter()
-            .filter(|(key, _)| !self.held.contains(*key))
-            .map(|(key, intent)| {
-                let object = self.objects.get(key).unwrap_or(&nothing);
-                (key.clone(), decide(self, key, intent, object, now))
-            })
-            .collect();
         let (held, stale) = self.parted(|key| !intents.contains_key(key));
         let installed = Decisions {
-            wanted,
+            wanted: self.syncs(now),
             ..Decisions::default()
         };
         let mut decisions = if installed.is_settled() {
@@ -93,6 +84,19 @@ impl ObjectSet<'_> {
         };
         decisions.held.extend(held);
         decisions
+    }
+
+    /// How each object that is wanted and not held back is, and what brings it in line. Nothing without intents.
+    pub fn syncs(&self, now: Timestamp) -> BTreeMap<ObjectKey, Sync> {
+        let nothing = ObjectObserved::default();
+        let intents = self.intents.into_iter().flatten();
+        intents
+            .filter(|(key, _)| !self.held.contains(*key))
+            .map(|(key, intent)| {
+                let object = self.objects.get(key).unwrap_or(&nothing);
+                (key.clone(), decide(self, key, intent, object, now))
+            })
+            .collect()
     }
 
     /// What becomes of the objects of an owner that wants none any more: all go that are not held back, however many, the last wave first.

@@ -27,7 +27,7 @@ pub(super) fn listed(items: &[String], separator: &str, last: &str) -> String {
 }
 
 /// Objects and why they are not as wanted; those with the same reason together, in the order of the first of each.
-pub(super) fn refusals<'a>(objects: impl Iterator<Item = (String, &'a str)>) -> String {
+pub(crate) fn refusals<'a>(objects: impl Iterator<Item = (String, &'a str)>) -> String {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     let mut position: BTreeMap<&str, usize> = BTreeMap::new();
     for (object, reason) in objects {
@@ -85,7 +85,7 @@ pub(super) fn missing_kinds<'a>(set: &ObjectSet<'_>, keys: impl Iterator<Item = 
 }
 
 /// That kinds are waited for.
-pub(super) fn awaited_kinds<'a>(kinds: impl Iterator<Item = &'a GroupKind>) -> String {
+pub(crate) fn awaited_kinds<'a>(kinds: impl Iterator<Item = &'a GroupKind>) -> String {
     let kinds: Vec<String> = kinds.map(ToString::to_string).collect();
     let noun = if kinds.len() == 1 { "kind" } else { "kinds" };
     format!(

@@ -11,11 +11,11 @@ use super::class::misnamed;
 use super::confinement::outside;
 use super::objects::{installation, removal};
 use super::observed::{Assets, Provider, ReleaseObserved};
-use super::pacing::paced;
 use super::status;
 use super::waiting::{self, Waiting};
 use crate::next::{ECHO, Next, rests_until};
 use crate::objects::{Decisions, Rendering, record_before_writes};
+use crate::pacing::paced;
 use crate::pause::Pause;
 use crate::unlisted::next_words;
 
@@ -87,7 +87,7 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
         let status = Box::new(status.clone());
         ReleaseAction::RecordInventory { status }
     });
-    let (status, in_full) = paced(observed, status, now);
+    let (status, in_full) = paced(&observed.status, observed.status_written_at, status, now);
     let next = decisions
         .next()
         .sooner(observed.rendering.next(now))

@@ -1,30 +1,84 @@
-//! How often a status is written because its words changed and nothing else. A provider and a download tell how far they are as often as they like, and
-//! every write costs the API server, everybody who watches, and the stack, which repeats the words.
+//! How often a status is written because its words changed and nothing else. A provider, a download and whoever holds a stage up tell how far they are as
+//! often as they like, and every write costs the API server, everybody who watches, and the stack, which repeats the words of its releases.
 
 use std::collections::BTreeMap;
 
+use crds::cluster_addon::ClusterAddonStatus;
 use crds::cluster_stack_release::ClusterStackReleaseStatus;
-use crds::conditions::lint;
+use crds::conditions::{Condition, lint};
+use crds::resource::Resource;
 use jiff::{SignedDuration, Timestamp};
 
-use super::observed::ReleaseObserved;
 use crate::next::{Next, rests_until};
 use crate::objects::key_of;
 
 /// Least time between one write of the status and another that brings other words only.
 const WORDS_INTERVAL: SignedDuration = SignedDuration::from_secs(5);
 
-/// The status as it is to be written now, and when time alone lets more be said. What programs act on is never held back: only messages are.
-pub(super) fn paced(
-    observed: &ReleaseObserved,
-    status: ClusterStackReleaseStatus,
+/// A status that has words for people.
+pub(crate) trait Worded: Clone + PartialEq {
+    /// The generation that it is about.
+    fn generation(&self) -> Option<i64>;
+
+    /// The conditions.
+    fn conditions(&mut self) -> &mut Vec<Condition>;
+
+    /// The inventory.
+    fn resources(&mut self) -> &mut Vec<Resource>;
+
+    /// The messages beside those of the conditions: as many, in the same order, in two statuses that differ in words only.
+    fn messages(&mut self) -> Vec<&mut Option<String>>;
+}
+
+impl Worded for ClusterStackReleaseStatus {
+    fn generation(&self) -> Option<i64> {
+        self.observed_generation
+    }
+
+    fn conditions(&mut self) -> &mut Vec<Condition> {
+        &mut self.conditions
+    }
+
+    fn resources(&mut self) -> &mut Vec<Resource> {
+        &mut self.resources
+    }
+
+    fn messages(&mut self) -> Vec<&mut Option<String>> {
+        Vec::new()
+    }
+}
+
+impl Worded for ClusterAddonStatus {
+    fn generation(&self) -> Option<i64> {
+        self.observed_generation
+    }
+
+    fn conditions(&mut self) -> &mut Vec<Condition> {
+        &mut self.conditions
+    }
+
+    fn resources(&mut self) -> &mut Vec<Resource> {
+        &mut self.resources
+    }
+
+    fn messages(&mut self) -> Vec<&mut Option<String>> {
+        let stages = self.stages.iter_mut().map(|row| &mut row.message);
+        stages.chain(self.hook.iter_mut().map(|hook| &mut hook.message)).collect()
+    }
+}
+
+/// The status as it is to be written now, and when time alone lets more be said. `written` is when the one `before` was. What programs act on is never held
+/// back: only messages are.
+pub(crate) fn paced<Status: Worded>(
+    before: &Status,
+    written: Option<Timestamp>,
+    status: Status,
     now: Timestamp,
-) -> (ClusterStackReleaseStatus, Next) {
-    let written = observed.status_written_at;
+) -> (Status, Next) {
     let Some(due) = written.and_then(|at| rests_until(at, WORDS_INTERVAL, now)) else {
         return (status, Next::Await);
     };
-    match in_words_of(&observed.status, &status) {
+    match in_words_of(before, &status) {
         Some(unchanged) => (unchanged, Next::At(due)),
         None => (status, Next::Await),
     }
@@ -32,39 +86,49 @@ pub(super) fn paced(
 
 /// The status with the messages of the one before, if they are all that differs; `None` too where somebody else wrote those messages, and they make
 /// no sense.
-fn in_words_of(
-    before: &ClusterStackReleaseStatus,
-    status: &ClusterStackReleaseStatus,
-) -> Option<ClusterStackReleaseStatus> {
-    let words = |status: &ClusterStackReleaseStatus| -> BTreeMap<String, Option<String>> {
-        let conditions = status.conditions.iter();
-        conditions
-            .map(|condition| (condition.type_.clone(), condition.message.clone()))
-            .collect()
-    };
-    let words_before = words(before);
-    if words_before == words(status) || silent(before) != silent(status) {
+fn in_words_of<Status: Worded>(before: &Status, status: &Status) -> Option<Status> {
+    let (words, mut silent_before) = parted(before);
+    let (words_now, mut silent_now) = parted(status);
+    if words == words_now || in_order(&mut silent_before) != in_order(&mut silent_now) {
         return None;
     }
     let mut unchanged = status.clone();
-    for condition in &mut unchanged.conditions {
-        condition.message = words_before.get(&condition.type_).cloned().flatten();
+    for condition in unchanged.conditions() {
+        condition.message = words.of_conditions.get(&condition.type_).cloned().flatten();
     }
-    let generation = status.observed_generation.unwrap_or_default();
-    lint(&unchanged.conditions, generation, generation)
+    for (message, before) in unchanged.messages().into_iter().zip(words.beside) {
+        *message = before;
+    }
+    let generation = status.generation().unwrap_or_default();
+    lint(unchanged.conditions(), generation, generation)
         .is_empty()
         .then_some(unchanged)
 }
 
-/// The same without messages, in one order.
-fn silent(status: &ClusterStackReleaseStatus) -> ClusterStackReleaseStatus {
+/// The messages of a status.
+#[derive(PartialEq)]
+struct Words {
+    of_conditions: BTreeMap<String, Option<String>>,
+    beside: Vec<Option<String>>,
+}
+
+/// The messages, and the status without them.
+fn parted<Status: Worded>(status: &Status) -> (Words, Status) {
     let mut silent = status.clone();
-    for condition in &mut silent.conditions {
-        condition.message = None;
-    }
-    silent.conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
-    silent.resources.sort_by_cached_key(key_of);
-    silent
+    let conditions = silent.conditions().iter_mut();
+    let of_conditions = conditions
+        .map(|condition| (condition.type_.clone(), condition.message.take()))
+        .collect();
+    let beside = silent.messages().into_iter().map(Option::take).collect();
+    let words = Words { of_conditions, beside };
+    (words, silent)
+}
+
+/// The same, whatever the order of conditions and rows was.
+fn in_order<Status: Worded>(status: &mut Status) -> &Status {
+    status.conditions().sort_by(|a, b| a.type_.cmp(&b.type_));
+    status.resources().sort_by_cached_key(key_of);
+    status
 }
 
 #[cfg(test)]
@@ -72,9 +136,8 @@ mod tests {
     use crds::conditions::{ConditionType, find};
     use serde_json::json;
 
-    use super::super::observed::{Provider, ProviderProgress};
-    use super::super::plan::plan;
     use super::*;
+    use crate::release::{Provider, ProviderProgress, ReleaseObserved, plan};
 
     const START: i64 = 1_790_000_000;
 

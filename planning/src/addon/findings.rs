@@ -1,0 +1,339 @@
+//! What the conditions of a ClusterAddon say: one finding for each part of the work, and whether it goes on or stands still.
+//!
+//! | condition | when it is there |
+//! |---|---|
+//! | `ClusterReady`, `ClusterStackReleaseDownloaded` | always |
+//! | `ClusterAddonConfigValidated` | once the list of stages was read |
+//! | `HelmChartApplied` | once there is anything to say of objects |
+//! | `HelmChartFound`, `HelmChartTemplated`, `HelmChartDeleted`, `EvaluatedCEL`, `HookServerReady` | only while it is `False`, as with the Go operator |
+
+use crds::cluster_addon::{StageAction, StagePhase};
+use crds::conditions::{ConditionStatus, ConditionType, Finding, Reason, Severity};
+use crds::resource::Resource;
+
+use super::observed::{ChartSeen, Connection, Layout};
+use super::outlook::{Outlook, Way, is_reached};
+use super::stage::{StageState, Work};
+use super::status::Told;
+use super::target::{ReleaseSeen, Wanted};
+use super::waiting::AddonWaiting;
+use super::work::undeleted;
+use crate::objects::{OwnerKind, Rendering, Wait, refusals};
+
+/// What is to be said of each part of the work, without the summary.
+pub(super) fn of_the_parts(told: &Told<'_>, rows: &[Resource]) -> Vec<Finding> {
+    let outlook = told.outlook;
+    let mut findings = vec![cluster(outlook), downloaded(outlook)];
+    findings.extend(validated(outlook));
+    findings.extend(found(outlook));
+    findings.extend(templated(outlook));
+    if let Some(way) = &outlook.way {
+        findings.extend(evaluated(way));
+        findings.extend(deleted(told, way));
+        findings.extend(called(outlook, way));
+    }
+    findings.extend(applied(told, rows));
+    findings
+}
+
+fn cluster(outlook: &Outlook<'_>) -> Finding {
+    const TYPE: ConditionType = ConditionType::ClusterReady;
+    const REASON: Reason = Reason::ControlPlaneNotReady;
+    if !outlook.cluster.initialized {
+        let message = "waits until the API server of the cluster answers";
+        return Finding::fails(TYPE, Severity::Info, REASON, message);
+    }
+    match &outlook.observed.connection {
+        Connection::Healthy => Finding::holds(TYPE),
+        Connection::Disconnected => {
+            let name = &outlook.cluster.name;
+            let message = format!(
+                "the kubeconfig is not there (yet): Cluster API makes the Secret {name}-kubeconfig once the cluster has a control plane"
+            );
+            Finding::fails(TYPE, Severity::Warning, REASON, message)
+        }
+        Connection::Connecting { .. } => {
+            Finding::fails(TYPE, Severity::Info, REASON, "the cluster has not answered yet")
+        }
+        Connection::Suspect { since, message } => {
+            let message = format!("{message} (since {since})");
+            Finding::fails(TYPE, Severity::Warning, REASON, message)
+        }
+        Connection::Refused { message } => {
+            let message = format!("the kubeconfig of the cluster cannot be used: {message}");
+            Finding::fails(TYPE, Severity::Error, Reason::KubeconfigRefused, message)
+        }
+    }
+}
+
+fn downloaded(outlook: &Outlook<'_>) -> Finding {
+    const TYPE: ConditionType = ConditionType::ClusterStackReleaseDownloaded;
+    match &outlook.wanted {
+        Wanted::NoClass => {
+            let message = "the Cluster has no class any more: what is applied stays as it is; set spec.topology";
+            Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, message)
+        }
+        Wanted::ReleaseNotReady { message } => {
+            let severity = if outlook.observed.release == ReleaseSeen::Absent {
+                Severity::Warning
+            } else {
+                Severity::Info
+            };
+            Finding::fails(TYPE, severity, Reason::ReleaseNotReady, message)
+        }
+        Wanted::VersionMismatch { .. }
+        | Wanted::ValuesAwaited
+        | Wanted::ValuesFailed { .. }
+        | Wanted::ValuesUnstable { .. }
+        | Wanted::Target(_) => Finding::holds(TYPE),
+    }
+}
+
+/// Why it is not known what the cluster shall have.
+pub(super) fn of_the_target(outlook: &Outlook<'_>) -> Option<Finding> {
+    let failing = |finding: Finding| (finding.status() == ConditionStatus::False).then_some(finding);
+    failing(downloaded(outlook))
+        .or_else(|| mismatched(outlook))
+        .or_else(|| templated(outlook))
+        .or_else(|| validated(outlook).and_then(failing))
+}
+
+fn mismatched(outlook: &Outlook<'_>) -> Option<Finding> {
+    match &outlook.wanted {
+        Wanted::VersionMismatch { message } => Some(Finding::fails(
+            ConditionType::HelmChartApplied,
+            Severity::Warning,
+            Reason::VersionMismatch,
+            message,
+        )),
+        _ => None,
+    }
+}
+
+fn validated(outlook: &Outlook<'_>) -> Option<Finding> {
+    const TYPE: ConditionType = ConditionType::ClusterAddonConfigValidated;
+    match &outlook.observed.layout {
+        Layout::NotRead => None,
+        Layout::Wrong { message } => {
+            let reason = Reason::ParsingClusterAddonConfigFailed;
+            Some(Finding::fails(TYPE, Severity::Error, reason, message))
+        }
+        Layout::Known(_) => Some(Finding::holds(TYPE)),
+    }
+}
+
+/// The charts that are missing, by name.
+fn found(outlook: &Outlook<'_>) -> Option<Finding> {
+    let missing = outlook.charts().filter_map(|(chart, seen)| match seen {
+        ChartSeen::Missing { message } => Some((format!("chart {chart}"), message.as_str())),
+        ChartSeen::Found(_) => None,
+    });
+    let message = refusals(missing);
+    (!message.is_empty()).then(|| {
+        let type_ = ConditionType::HelmChartFound;
+        Finding::fails(type_, Severity::Error, Reason::HelmChartMissing, message)
+    })
+}
+
+/// What cannot be rendered, and of what is waited for that which has the turn.
+fn templated(outlook: &Outlook<'_>) -> Option<Finding> {
+    const TYPE: ConditionType = ConditionType::HelmChartTemplated;
+    match &outlook.wanted {
+        Wanted::ValuesFailed { message } => {
+            let reason = Reason::TemplateNewClusterStackOverwriteFailed;
+            return Some(Finding::fails(TYPE, Severity::Error, reason, message));
+        }
+        Wanted::ValuesUnstable { message } => {
+            return Some(Finding::fails(TYPE, Severity::Warning, Reason::RenderingUnstable, message));
+        }
+        _ => {}
+    }
+    let failed = outlook.charts().filter_map(|(chart, seen)| match seen {
+        ChartSeen::Found(
+            Rendering::Failed { message, .. }
+            | Rendering::Awaited {
+                failed: Some(message), ..
+            },
+        ) => Some((format!("chart {chart}"), message.as_str())),
+        ChartSeen::Found(_) | ChartSeen::Missing { .. } => None,
+    });
+    let message = refusals(failed);
+    if !message.is_empty() {
+        let reason = Reason::TemplateNewClusterStackFailed;
+        return Some(Finding::fails(TYPE, Severity::Error, reason, message));
+    }
+    let mut charts = outlook.charts();
+    let (chart, _) = charts.find(|(_, seen)| matches!(seen, ChartSeen::Found(Rendering::Awaited { .. })))?;
+    let message = format!("the chart {chart} takes long to render, or many are before it; others do not wait for it");
+    Some(Finding::fails(TYPE, Severity::Info, Reason::Progressing, message))
+}
+
+/// The stage that is told of before others: the one that has its turn, or one that was passed over.
+fn first_open(way: &Way<'_>, is_meant: impl Fn(&StageState) -> bool) -> Option<&StageState> {
+    let mut open: Vec<&StageState> = way.course.open().filter(|stage| is_meant(stage)).collect();
+    open.sort_by_key(|stage| stage.passed_over);
+    open.first().copied()
+}
+
+fn evaluated(way: &Way<'_>) -> Option<Finding> {
+    let is_held = |stage: &StageState| {
+        matches!(
+            stage.phase,
+            StagePhase::WaitingForPreCondition | StagePhase::WaitingForPostCondition
+        )
+    };
+    let stage = first_open(way, is_held)?;
+    let reason = if stage.phase == StagePhase::WaitingForPreCondition {
+        Reason::FailedToEvaluatePreCondition
+    } else {
+        Reason::FailedToEvaluatePostCondition
+    };
+    let type_ = ConditionType::EvaluatedCEL;
+    Some(Finding::fails(type_, Severity::Info, reason, stage.words()))
+}
+
+fn deleted(told: &Told<'_>, way: &Way<'_>) -> Option<Finding> {
+    const TYPE: ConditionType = ConditionType::HelmChartDeleted;
+    let deletes = |stage: &StageState| {
+        stage.key.action == StageAction::Delete && stage.phase == StagePhase::ApplyingOrDeleting
+    };
+    let stage = first_open(way, deletes)?;
+    let reason = match way.works.work(&stage.key) {
+        Work::Failed { reason, .. } => reason,
+        _ if undeleted(told.decisions).is_some() => Reason::FailedToDeleteObjects,
+        _ => Reason::Deleting,
+    };
+    Some(Finding::fails(TYPE, Severity::Info, reason, stage.words()))
+}
+
+/// What the next stage waits for, if that is the moment of its hook. A call of it is not waited for.
+fn called(outlook: &Outlook<'_>, way: &Way<'_>) -> Option<Finding> {
+    let current = way.course.current().filter(|stage| !stage.open)?;
+    let type_ = ConditionType::HookServerReady;
+    let is_told = !outlook.cluster.initialized;
+    (!is_told).then(|| Finding::fails(type_, Severity::Info, Reason::WaitingForCluster, current.words()))
+}
+
+/// Whether the objects are as the target wants them; not stated before there is anything to say.
+fn applied(told: &Told<'_>, rows: &[Resource]) -> Option<Finding> {
+    const TYPE: ConditionType = ConditionType::HelmChartApplied;
+    let outlook = told.outlook;
+    if let Some(finding) = mismatched(outlook) {
+        return Some(finding);
+    }
+    let set = told.belongings.set(outlook.observed);
+    let Some(way) = outlook
+        .way
+        .as_ref()
+        .filter(|_| is_reached(outlook.observed, outlook.cluster))
+    else {
+        return set.uncompared(rows);
+    };
+    if let Some(late) = way.course.stages.iter().find(|stage| stage.is_late()) {
+        let severity = if late.passed_over { Severity::Warning } else { Severity::Error };
+        let message = format!("takes longer than the release gives it: {}", late.words());
+        return Some(Finding::fails(TYPE, severity, Reason::StageDeadlineExceeded, message));
+    }
+    let applied = set.applied(told.decisions, rows);
+    let stage = way.course.stages.iter().find(|stage| stage.phase != StagePhase::Done);
+    match stage {
+        // What was applied so far is as it is to be, and it is not all.
+        Some(stage) if applied.status() == ConditionStatus::True => {
+            let reason = stage.reason.unwrap_or(Reason::ObjectsApplyingOngoing);
+            Some(Finding::fails(TYPE, Severity::Info, reason, stage.words()))
+        }
+        _ => Some(applied),
+    }
+}
+
+/// `Reconciling` while something is under way or awaited, `Stalled` when only somebody's action helps, nothing when ready.
+pub(super) fn activity(told: &Told<'_>, ready: bool) -> Option<Finding> {
+    let approval = about_objects(told.waiting).find_map(|wait| wait.approval(OwnerKind::Addon));
+    let stalled = told.waiting.iter().find_map(|item| stall(told, item));
+    if let Some((reason, message)) = stalled
+        && !ready
+    {
+        // Nothing else tells what else somebody may do.
+        let message = approval.map_or(message.clone(), |approval| format!("{message}; {approval}"));
+        return Some(Finding::holds_because(ConditionType::Stalled, reason, message));
+    }
+    if let Some(message) = approval {
+        let reason = Reason::PruneNotApproved;
+        return Some(Finding::holds_because(ConditionType::Reconciling, reason, message));
+    }
+    (!ready).then(|| {
+        let reason = Reason::Progressing;
+        Finding::holds_because(ConditionType::Reconciling, reason, progress(told))
+    })
+}
+
+fn about_objects(waiting: &[AddonWaiting]) -> impl Iterator<Item = &Wait> {
+    waiting.iter().filter_map(|item| match item {
+        AddonWaiting::Objects(wait) => Some(wait),
+        _ => None,
+    })
+}
+
+/// Why only somebody's action helps, if it is so.
+fn stall(told: &Told<'_>, waiting: &AddonWaiting) -> Option<(Reason, String)> {
+    let outlook = told.outlook;
+    // A cluster that is to go is let go.
+    if outlook.cluster.deleting.is_some() {
+        return None;
+    }
+    let stall = |reason, message: &str| Some((reason, message.to_owned()));
+    match waiting {
+        AddonWaiting::NoClass => stall(Reason::InvalidSpec, "spec.topology of the Cluster has to name a class"),
+        AddonWaiting::Layout => stall(
+            Reason::ParsingClusterAddonConfigFailed,
+            "clusteraddon.yaml of the release has to be mended at the source",
+        ),
+        AddonWaiting::BrokenValues => stall(
+            Reason::RenderFailed,
+            "the values of the release, or what they are made of, have to be mended",
+        ),
+        AddonWaiting::UnstableValues => stall(
+            Reason::RenderingUnstable,
+            "the values of the release must not be made of what changes by itself",
+        ),
+        AddonWaiting::Kubeconfig => stall(
+            Reason::KubeconfigRefused,
+            "the Secret with the kubeconfig of the cluster has to be mended",
+        ),
+        AddonWaiting::Chart { chart } if has_turn(outlook, chart) => {
+            let message = format!("the chart {chart} of the release has to be mended at the source");
+            Some((Reason::RenderFailed, message))
+        }
+        AddonWaiting::Deadline { stage } => {
+            let name = &stage.name;
+            let message = format!("stage {name} takes too long; it is tried on, and what comes after it waits");
+            Some((Reason::StageDeadlineExceeded, message))
+        }
+        AddonWaiting::Objects(wait) => wait.stall(told.decisions, false),
+        _ => None,
+    }
+}
+
+/// Whether the stage that is worked on is of this chart.
+fn has_turn(outlook: &Outlook<'_>, chart: &str) -> bool {
+    let current = outlook.way.as_ref().and_then(|way| way.course.current());
+    current.is_some_and(|stage| stage.key.name == chart)
+}
+
+fn progress(told: &Told<'_>) -> String {
+    let outlook = told.outlook;
+    let words = match told.waiting.first() {
+        Some(AddonWaiting::Release) => "waits for the release of the class",
+        Some(AddonWaiting::Version) => "waits until class and Kubernetes version of the Cluster fit",
+        Some(AddonWaiting::Values | AddonWaiting::NextLayout) => "waits until the values are made",
+        Some(AddonWaiting::ControlPlane | AddonWaiting::Connection) => "waits until the cluster answers",
+        Some(AddonWaiting::Objects(wait)) if outlook.way.as_ref().is_none_or(|way| way.course.is_done()) => {
+            return wait.progress(about_objects(told.waiting));
+        }
+        _ => {
+            let current = outlook.way.as_ref().and_then(|way| way.course.current());
+            return current.map_or_else(|| "objects are being applied".to_owned(), StageState::words);
+        }
+    };
+    words.to_owned()
+}

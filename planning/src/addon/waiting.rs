@@ -1,0 +1,158 @@
+//! Why nothing more happens to the add-ons of a cluster, as data for reports; the conditions say the same in words.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::course::StageKey;
+use super::hook::Hook;
+use super::observed::{ChartSeen, Connection, Layout};
+use super::outlook::Outlook;
+use super::target::Wanted;
+use crate::objects::{Decisions, ObjectSet, Rendering, Wait};
+use crds::cluster_addon::StagePhase;
+
+/// Why nothing more happens, as data.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum AddonWaiting {
+    /// Somebody stopped the work.
+    Paused,
+    /// `clusterctl` is moving it.
+    Moving,
+    /// It is not known yet whose the class is.
+    Releases,
+    /// The Cluster has no class any more.
+    NoClass,
+    /// The release of the class cannot be used.
+    Release,
+    /// The Cluster has another Kubernetes version than its class is for.
+    Version,
+    /// The list of stages cannot be read.
+    Layout,
+    /// The list of stages has not been read yet.
+    NextLayout,
+    /// The values are being made.
+    Values,
+    /// The values cannot be made.
+    BrokenValues,
+    /// The values do not stay the same.
+    UnstableValues,
+    /// The cluster has no API server that ever answered.
+    ControlPlane,
+    /// The kubeconfig cannot be used.
+    Kubeconfig,
+    /// The cluster does not answer.
+    Connection,
+    /// A stage takes longer than it may, and nothing goes on without it.
+    Deadline {
+        /// Which.
+        stage: StageKey,
+    },
+    /// A chart is missing, or does not render.
+    Chart {
+        /// Which.
+        chart: String,
+    },
+    /// A chart did not render, for a reason that may pass.
+    NextRendering {
+        /// Which.
+        chart: String,
+    },
+    /// A chart takes long to render, or has many before it.
+    SlowRendering {
+        /// Which.
+        chart: String,
+    },
+    /// The next stage waits for the moment of a hook.
+    Moment {
+        /// Which.
+        hook: Hook,
+    },
+    /// What must hold before or after a stage does not.
+    Condition {
+        /// Which.
+        stage: StageKey,
+    },
+    /// Something about its objects.
+    #[serde(untagged)]
+    Objects(Wait),
+}
+
+/// Why nothing more happens, sorted and without repetition.
+pub(super) fn waiting(outlook: &Outlook<'_>, set: &ObjectSet<'_>, decisions: &Decisions) -> Vec<AddonWaiting> {
+    let mut waiting = BTreeSet::new();
+    waiting.extend(for_the_target(outlook));
+    waiting.extend(for_the_cluster(outlook));
+    waiting.extend(for_stages(outlook));
+    waiting.extend(for_charts(outlook));
+    waiting.extend(set.waits(decisions).into_iter().map(AddonWaiting::Objects));
+    waiting.into_iter().collect()
+}
+
+fn for_the_target(outlook: &Outlook<'_>) -> Option<AddonWaiting> {
+    match &outlook.wanted {
+        Wanted::NoClass => Some(AddonWaiting::NoClass),
+        Wanted::ReleaseNotReady { .. } => Some(AddonWaiting::Release),
+        Wanted::VersionMismatch { .. } => Some(AddonWaiting::Version),
+        Wanted::ValuesAwaited => Some(AddonWaiting::Values),
+        Wanted::ValuesFailed { .. } => Some(AddonWaiting::BrokenValues),
+        Wanted::ValuesUnstable { .. } => Some(AddonWaiting::UnstableValues),
+        Wanted::Target(_) => match &outlook.observed.layout {
+            Layout::NotRead => Some(AddonWaiting::NextLayout),
+            Layout::Wrong { .. } => Some(AddonWaiting::Layout),
+            Layout::Known(_) => None,
+        },
+    }
+}
+
+fn for_the_cluster(outlook: &Outlook<'_>) -> Option<AddonWaiting> {
+    match &outlook.observed.connection {
+        _ if !outlook.cluster.initialized => Some(AddonWaiting::ControlPlane),
+        Connection::Healthy => None,
+        Connection::Refused { .. } => Some(AddonWaiting::Kubeconfig),
+        Connection::Disconnected | Connection::Connecting { .. } | Connection::Suspect { .. } => {
+            Some(AddonWaiting::Connection)
+        }
+    }
+}
+
+fn for_stages(outlook: &Outlook<'_>) -> Vec<AddonWaiting> {
+    let Some(way) = &outlook.way else {
+        return Vec::new();
+    };
+    let mut waiting = Vec::new();
+    if let Some(current) = way.course.current() {
+        if current.is_late() {
+            let stage = current.key.clone();
+            waiting.push(AddonWaiting::Deadline { stage });
+        }
+        if !current.open {
+            waiting.push(AddonWaiting::Moment { hook: current.opens });
+        }
+    }
+    let held = way.course.open().filter(|stage| {
+        matches!(
+            stage.phase,
+            StagePhase::WaitingForPreCondition | StagePhase::WaitingForPostCondition
+        )
+    });
+    waiting.extend(held.map(|stage| AddonWaiting::Condition {
+        stage: stage.key.clone(),
+    }));
+    waiting
+}
+
+fn for_charts(outlook: &Outlook<'_>) -> Vec<AddonWaiting> {
+    let charts = outlook.charts();
+    charts
+        .filter_map(|(chart, seen)| {
+            let chart = chart.to_owned();
+            match seen {
+                seen if seen.is_broken() => Some(AddonWaiting::Chart { chart }),
+                ChartSeen::Found(Rendering::Failed { .. }) => Some(AddonWaiting::NextRendering { chart }),
+                ChartSeen::Found(Rendering::Awaited { .. }) => Some(AddonWaiting::SlowRendering { chart }),
+                ChartSeen::Missing { .. } | ChartSeen::Found(_) => None,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,255 @@
+//! How the objects of each stage are, as far as that can be seen: whether its work is done, what is left of it, and what is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::cluster_addon::StageAction;
+use crds::conditions::Reason;
+use jiff::Timestamp;
+
+use super::course::{Kind, Stage, StageKey, Stages, charts_that_stay};
+use super::observed::{AddonObserved, ChartSeen};
+use super::stage::Work;
+use crate::object_key::{GroupKind, ObjectKey};
+use crate::objects::{Decisions, Fate, ObjectAction, ObjectObserved, Rendering, Sync, SyncState, awaited_kinds, refusals};
+
+/// What was seen of the work of stages.
+#[derive(Default)]
+pub(super) struct Works {
+    of_stages: BTreeMap<StageKey, Work>,
+    /// How the objects are that charts ask for, by chart.
+    syncs: BTreeMap<String, BTreeMap<ObjectKey, Sync>>,
+}
+
+impl Works {
+    /// Looks at all stages, whichever of them has its turn.
+    pub(super) fn of(
+        observed: &AddonObserved,
+        kind: Kind,
+        layout: &Stages,
+        stages: &[Stage],
+        now: Timestamp,
+    ) -> Self {
+        let mut works = Self {
+            of_stages: BTreeMap::new(),
+            syncs: syncs(observed, stages, now),
+        };
+        let spared = Spared::of(observed, kind, layout, stages);
+        for (place, stage) in stages.iter().enumerate() {
+            let key = &stage.key;
+            let work = match (unready(observed, &key.name), key.action) {
+                (Some(work), _) => work,
+                (None, StageAction::Apply) => works.application(observed, &key.name, &stages[place + 1..]),
+                (None, StageAction::Delete) => deletion(observed, &key.name, &spared, now),
+            };
+            works.of_stages.insert(key.clone(), work);
+        }
+        works
+    }
+
+    /// How the work of a stage is.
+    pub(super) fn work(&self, key: &StageKey) -> Work {
+        self.of_stages.get(key).cloned().unwrap_or_default()
+    }
+
+    /// What has to be looked at to know how the objects of a chart are.
+    pub(super) fn looks(&self, chart: &str) -> impl Iterator<Item = &ObjectAction> {
+        let syncs = self.syncs.get(chart).into_iter().flatten();
+        syncs
+            .filter_map(|(_, sync)| sync.action.as_ref())
+            .filter(|action| matches!(action, ObjectAction::Check { .. } | ObjectAction::Read { .. }))
+    }
+
+    /// An object that a later stage takes over is as it is to be when it is as that one wants it.
+    fn application(&self, observed: &AddonObserved, chart: &str, later: &[Stage]) -> Work {
+        let empty = BTreeMap::new();
+        let syncs = self.syncs.get(chart).unwrap_or(&empty);
+        let is_taken_over = |key: &ObjectKey| {
+            let charts = later.iter().filter(|stage| stage.key.action == StageAction::Apply);
+            let mut syncs = charts.filter_map(|stage| self.syncs.get(&stage.key.name)?.get(key));
+            syncs.any(|sync| stands(&sync.state))
+        };
+        let open = syncs.iter();
+        let open = open.filter(|(key, sync)| !stands(&sync.state) && !is_taken_over(key));
+        application(observed, &open.map(|(key, sync)| (key, &sync.state)).collect::<Vec<_>>())
+    }
+}
+
+/// The objects that stay when a course is over, because charts ask for them that do.
+pub(super) struct Spared<'a> {
+    pub(super) keys: BTreeSet<&'a ObjectKey>,
+    /// The first of these charts of which nobody knows what it asks for.
+    pub(super) unknown: Option<String>,
+}
+
+impl<'a> Spared<'a> {
+    pub(super) fn of(observed: &'a AddonObserved, kind: Kind, layout: &Stages, stages: &[Stage]) -> Self {
+        let charts = match kind {
+            // All else goes with the cluster.
+            Kind::Deletion => applied_last(stages),
+            Kind::Creation | Kind::Upgrade => charts_that_stay(kind, layout),
+        };
+        let mut spared = Self {
+            keys: BTreeSet::new(),
+            unknown: None,
+        };
+        for chart in charts {
+            match observed.intents_of(&chart) {
+                Some(intents) => spared.keys.extend(intents.keys()),
+                None => spared.unknown = spared.unknown.or(Some(chart)),
+            }
+        }
+        spared
+    }
+}
+
+fn applied_last(stages: &[Stage]) -> BTreeSet<String> {
+    let last: BTreeMap<&str, StageAction> = stages
+        .iter()
+        .map(|stage| (stage.key.name.as_str(), stage.key.action))
+        .collect();
+    let applied = last.into_iter().filter(|(_, action)| *action == StageAction::Apply);
+    applied.map(|(chart, _)| chart.to_owned()).collect()
+}
+
+fn syncs(
+    observed: &AddonObserved,
+    stages: &[Stage],
+    now: Timestamp,
+) -> BTreeMap<String, BTreeMap<ObjectKey, Sync>> {
+    let none = BTreeSet::new();
+    let applied = stages.iter().filter(|stage| stage.key.action == StageAction::Apply);
+    let charts: BTreeSet<&String> = applied.map(|stage| &stage.key.name).collect();
+    charts
+        .into_iter()
+        .filter_map(|chart| {
+            let intents = observed.intents_of(chart)?;
+            let set = observed.set(Some(intents), &observed.objects, &none);
+            Some((chart.clone(), set.syncs(now)))
+        })
+        .collect()
+}
+
+/// What keeps a stage from its work, if its chart does.
+fn unready(observed: &AddonObserved, chart: &str) -> Option<Work> {
+    let failed = |reason, message: &String| {
+        Some(Work::Failed {
+            reason,
+            message: message.clone(),
+        })
+    };
+    match observed.charts.get(chart) {
+        None | Some(ChartSeen::Found(Rendering::NotRendered)) => Some(Work::Unknown),
+        Some(ChartSeen::Missing { message }) => failed(Reason::HelmChartMissing, message),
+        Some(ChartSeen::Found(
+            Rendering::Failed { message, .. }
+            | Rendering::Awaited {
+                failed: Some(message), ..
+            },
+        )) => failed(Reason::TemplateNewClusterStackFailed, message),
+        Some(ChartSeen::Found(Rendering::Awaited { failed: None })) => Some(Work::Ongoing {
+            message: "its chart takes long to render, or many are before it".to_owned(),
+        }),
+        Some(ChartSeen::Found(Rendering::Rendered { .. })) => None,
+    }
+}
+
+/// Whether nothing about an object holds its stage up. One that somebody deleted, and that the drift policy leaves so, does not.
+fn stands(state: &SyncState) -> bool {
+    state.is_settled() || matches!(state, SyncState::Missing { .. })
+}
+
+/// The work of a stage that applies, of whose objects these are not as they are wanted.
+fn application(observed: &AddonObserved, open: &[(&ObjectKey, &SyncState)]) -> Work {
+    if open.is_empty() {
+        return Work::Done;
+    }
+    let refused = open.iter().filter_map(|(key, state)| match state {
+        SyncState::Failed { message } | SyncState::Contested { message } => {
+            Some((format!("{} {}", key.kind, key.name), message.as_str()))
+        }
+        _ => None,
+    });
+    let message = refusals(refused);
+    if !message.is_empty() {
+        let is_refused = |(_, state): &(_, &SyncState)| matches!(state, SyncState::Failed { .. });
+        let reason = if open.iter().any(is_refused) {
+            Reason::FailedToApplyObjects
+        } else {
+            Reason::Contested
+        };
+        return Work::Failed { reason, message };
+    }
+    let unserved = open.iter().filter(|(_, state)| **state == SyncState::KindMissing);
+    let kinds: BTreeSet<GroupKind> = unserved.map(|(key, _)| key.group_kind()).collect();
+    let message = if !kinds.is_empty() {
+        awaited_kinds(kinds.iter())
+    } else if open.iter().any(|(_, state)| **state == SyncState::Pending) {
+        "objects are being applied".to_owned()
+    } else if let Some((kind, words)) = observed.unwatched.first_key_value() {
+        format!("objects have not been looked at yet: {kind} cannot be watched: {words}")
+    } else {
+        "objects have not been looked at yet".to_owned()
+    };
+    Work::Ongoing { message }
+}
+
+/// The work of a stage that deletes what comes from a chart.
+fn deletion(observed: &AddonObserved, chart: &str, spared: &Spared<'_>, now: Timestamp) -> Work {
+    let ongoing = |message: String| Work::Ongoing { message };
+    if let Some(other) = &spared.unknown {
+        return ongoing(format!("waits until the chart {other} is rendered, which may ask for some of its objects"));
+    }
+    if let Some(kind) = observed.unlisted.difference(&observed.forbidden).next() {
+        return ongoing(format!("waits for the list of {kind}, of which objects may be left"));
+    }
+    let (doomed, none) = (doomed(observed, chart, spared), BTreeSet::new());
+    let set = observed.set(None, &doomed, &none);
+    let decisions = set.removal(now);
+    if decisions.is_over() {
+        return Work::Done;
+    }
+    match undeleted(&decisions) {
+        Some(message) => Work::Failed {
+            reason: Reason::FailedToDeleteObjects,
+            message,
+        },
+        None => ongoing(set.going(&decisions)),
+    }
+}
+
+/// The objects that a stage deletes: those that come from its chart, or that it asks for, unless a chart that stays asks for them too.
+pub(super) fn doomed(
+    observed: &AddonObserved,
+    chart: &str,
+    spared: &Spared<'_>,
+) -> BTreeMap<ObjectKey, ObjectObserved> {
+    let origins = origins(observed);
+    let is_asked_for = |key: &ObjectKey| {
+        let intents = observed.intents_of(chart);
+        intents.is_some_and(|intents| intents.contains_key(key))
+    };
+    let comes_from = |key: &ObjectKey| origins.get(key).is_some_and(|origin| *origin == chart);
+    let objects = observed.objects.iter();
+    objects
+        .filter(|(key, _)| !spared.keys.contains(key) && (comes_from(key) || is_asked_for(key)))
+        .map(|(key, object)| (key.clone(), object.clone()))
+        .collect()
+}
+
+/// The charts that objects come from, as the status has it, or as they say themselves.
+pub(super) fn origins(observed: &AddonObserved) -> BTreeMap<ObjectKey, &str> {
+    let shown = observed.origins.iter();
+    let mut origins: BTreeMap<ObjectKey, &str> = shown.map(|(key, chart)| (key.clone(), chart.as_str())).collect();
+    let named = observed.status.resources.iter().filter(|row| !row.stage.is_empty());
+    origins.extend(named.map(|row| (crate::objects::key_of(row), row.stage.as_str())));
+    origins
+}
+
+/// What could not be deleted, and why.
+pub(super) fn undeleted(decisions: &Decisions) -> Option<String> {
+    let failed = decisions.leftovers.iter().filter_map(|(key, fate)| match fate {
+        Fate::Failed { message, .. } => Some((format!("{} {}", key.kind, key.name), message.as_str())),
+        Fate::Gone | Fate::LeftAlone | Fate::Going { .. } => None,
+    });
+    Some(refusals(failed)).filter(|message| !message.is_empty())
+}
