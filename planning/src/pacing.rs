@@ -63,7 +63,9 @@ impl Worded for ClusterAddonStatus {
 
     fn messages(&mut self) -> Vec<&mut Option<String>> {
         let stages = self.stages.iter_mut().map(|row| &mut row.message);
-        stages.chain(self.hook.iter_mut().map(|hook| &mut hook.message)).collect()
+        stages
+            .chain(self.hook.iter_mut().map(|hook| &mut hook.message))
+            .collect()
     }
 }
 

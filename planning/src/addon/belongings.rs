@@ -175,6 +175,22 @@ impl Belongings {
         steps
     }
 
+    /// The chart whose form of each object these steps are about.
+    pub(super) fn charts_of(&self, steps: &[Step], way: Option<&Way<'_>>) -> BTreeMap<ObjectKey, String> {
+        let ahead = way.into_iter().flat_map(Way::about_to_begin).flat_map(|stage| {
+            let chart = &stage.key.name;
+            let looks = way.into_iter().flat_map(|way| way.works.looks(chart));
+            looks.map(move |look| (look.key(), chart))
+        });
+        let mut charts: BTreeMap<&ObjectKey, &String> = ahead.collect();
+        charts.extend(&self.charts);
+        let actions = steps.iter().flat_map(Step::on_objects);
+        actions
+            .filter(|action| matches!(action, ObjectAction::Apply { .. } | ObjectAction::Check { .. }))
+            .filter_map(|action| Some((action.key().clone(), (*charts.get(action.key())?).clone())))
+            .collect()
+    }
+
     /// What has to be known of a stage before it begins: if nothing is left to do, nobody waits for what must hold before.
     fn looks_ahead<'a>(&'a self, way: &'a Way<'_>) -> impl Iterator<Item = &'a ObjectAction> {
         let looks = way

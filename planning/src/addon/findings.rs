@@ -144,7 +144,12 @@ fn templated(outlook: &Outlook<'_>) -> Option<Finding> {
             return Some(Finding::fails(TYPE, Severity::Error, reason, message));
         }
         Wanted::ValuesUnstable { message } => {
-            return Some(Finding::fails(TYPE, Severity::Warning, Reason::RenderingUnstable, message));
+            return Some(Finding::fails(
+                TYPE,
+                Severity::Warning,
+                Reason::RenderingUnstable,
+                message,
+            ));
         }
         _ => {}
     }
@@ -169,7 +174,7 @@ fn templated(outlook: &Outlook<'_>) -> Option<Finding> {
 }
 
 /// The stage that is told of before others: the one that has its turn, or one that was passed over.
-fn first_open(way: &Way<'_>, is_meant: impl Fn(&StageState) -> bool) -> Option<&StageState> {
+fn first_open<'way>(way: &'way Way<'_>, is_meant: impl Fn(&StageState) -> bool) -> Option<&'way StageState> {
     let mut open: Vec<&StageState> = way.course.open().filter(|stage| is_meant(stage)).collect();
     open.sort_by_key(|stage| stage.passed_over);
     open.first().copied()
@@ -194,9 +199,8 @@ fn evaluated(way: &Way<'_>) -> Option<Finding> {
 
 fn deleted(told: &Told<'_>, way: &Way<'_>) -> Option<Finding> {
     const TYPE: ConditionType = ConditionType::HelmChartDeleted;
-    let deletes = |stage: &StageState| {
-        stage.key.action == StageAction::Delete && stage.phase == StagePhase::ApplyingOrDeleting
-    };
+    let deletes =
+        |stage: &StageState| stage.key.action == StageAction::Delete && stage.phase == StagePhase::ApplyingOrDeleting;
     let stage = first_open(way, deletes)?;
     let reason = match way.works.work(&stage.key) {
         Work::Failed { reason, .. } => reason,
@@ -230,7 +234,11 @@ fn applied(told: &Told<'_>, rows: &[Resource]) -> Option<Finding> {
         return set.uncompared(rows);
     };
     if let Some(late) = way.course.stages.iter().find(|stage| stage.is_late()) {
-        let severity = if late.passed_over { Severity::Warning } else { Severity::Error };
+        let severity = if late.passed_over {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
         let message = format!("takes longer than the release gives it: {}", late.words());
         return Some(Finding::fails(TYPE, severity, Reason::StageDeadlineExceeded, message));
     }

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 
 use super::cluster::ClusterSeen;
 use super::course::{Course, CourseInput, Kind, Stage, StageKey, Stages, course, kind, stages};
-use super::hook::Hook;
 use super::moment::due;
 use super::observed::{AddonObserved, ChartSeen, Connection, Layout};
 use super::stage::{StageSeen, StageState};
@@ -65,13 +64,7 @@ impl<'a> Outlook<'a> {
 }
 
 impl<'a> Way<'a> {
-    fn to(
-        target: Target,
-        layout: &'a Stages,
-        observed: &AddonObserved,
-        cluster: &ClusterSeen,
-        now: Timestamp,
-    ) -> Self {
+    fn to(target: Target, layout: &'a Stages, observed: &AddonObserved, cluster: &ClusterSeen, now: Timestamp) -> Self {
         let kind = kind(cluster, &observed.marks, &target);
         let stages = stages(kind, layout);
         let works = if is_reached(observed, cluster) {
@@ -160,10 +153,5 @@ impl StageState {
         let StageKey { name, action, hook, .. } = &self.key;
         let message = self.message.as_deref().unwrap_or("its turn has not come");
         format!("stage {name} ({action}) of {hook}: {message}")
-    }
-
-    /// Whether it is one of those before a deletion.
-    pub(super) fn is_of_deletion(&self) -> bool {
-        self.key.hook == Hook::BeforeClusterDelete
     }
 }

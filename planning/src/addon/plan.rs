@@ -1,6 +1,6 @@
 //! The plan for the add-ons of one cluster: steps in order, the status that follows from what was seen, and why nothing more happens.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_addon::{AddonMemo, ClusterAddonStatus};
 use jiff::{SignedDuration, Timestamp};
@@ -29,6 +29,8 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 pub struct AddonPlan {
     /// Steps in order. The actions of one step are independent of each other.
     pub steps: Vec<Step>,
+    /// Of what steps apply or check: the chart whose form of the object is meant, since several may ask for one object.
+    pub charts: BTreeMap<ObjectKey, String>,
     /// The status that follows from what was observed, to be written when the steps have led to nothing new.
     pub status: ClusterAddonStatus,
     /// Why nothing (more) happens, sorted.
@@ -70,6 +72,7 @@ pub fn plan(observed: &AddonObserved, now: Timestamp) -> AddonPlan {
 fn untouched(observed: &AddonObserved, waiting: Option<AddonWaiting>, next: Next) -> AddonPlan {
     AddonPlan {
         steps: Vec::new(),
+        charts: BTreeMap::new(),
         status: observed.status.clone(),
         waiting: waiting.into_iter().collect(),
         next,
@@ -91,7 +94,10 @@ fn paused(observed: &AddonObserved, by: Pausing, now: Timestamp) -> AddonPlan {
 fn fitting(observed: &AddonObserved, cluster: &ClusterSeen, now: Timestamp) -> AddonPlan {
     let none = BTreeSet::new();
     let charts = observed.charts.keys().filter_map(|chart| observed.intents_of(chart));
-    let intents = charts.flatten().map(|(key, intent)| (key.clone(), intent.clone())).collect();
+    let intents = charts
+        .flatten()
+        .map(|(key, intent)| (key.clone(), intent.clone()))
+        .collect();
     match observed.set(Some(&intents), &observed.objects, &none).too_large() {
         None => tended(observed, cluster, now),
         Some(message) => {
@@ -143,6 +149,7 @@ fn tended(observed: &AddonObserved, cluster: &ClusterSeen, now: Timestamp) -> Ad
         .sooner(next_of_way(&outlook, now))
         .sooner(in_full);
     AddonPlan {
+        charts: belongings.charts_of(&steps, outlook.way.as_ref()),
         steps,
         status,
         waiting,
@@ -171,10 +178,14 @@ fn in_passing(outlook: &Outlook<'_>, now: Timestamp) -> Option<AddonPlan> {
     }
     // Nobody remembers what they ask for, and nothing is wrong with them so far.
     let mut charts = outlook.charts();
-    let (chart, _) = charts
-        .find(|(_, chart)| matches!(chart, ChartSeen::Found(Rendering::Awaited { failed: None })))?;
+    let (chart, _) =
+        charts.find(|(_, chart)| matches!(chart, ChartSeen::Found(Rendering::Awaited { failed: None })))?;
     let chart = chart.to_owned();
-    Some(untouched(observed, Some(AddonWaiting::SlowRendering { chart }), Next::Await))
+    Some(untouched(
+        observed,
+        Some(AddonWaiting::SlowRendering { chart }),
+        Next::Await,
+    ))
 }
 
 /// What has to be on the ClusterAddon before anything else is written.
@@ -209,8 +220,12 @@ fn preparation(outlook: &Outlook<'_>, decisions: &Decisions) -> Vec<Step> {
 
 /// The kinds of all that the way leads to, so that they are written once and not with every stage.
 fn kinds_of_charts(outlook: &Outlook<'_>) -> BTreeSet<GroupKind> {
-    let charts = outlook.charts().filter_map(|(chart, _)| outlook.observed.intents_of(chart));
-    charts.flat_map(|intents| intents.keys().map(ObjectKey::group_kind)).collect()
+    let charts = outlook
+        .charts()
+        .filter_map(|(chart, _)| outlook.observed.intents_of(chart));
+    charts
+        .flat_map(|intents| intents.keys().map(ObjectKey::group_kind))
+        .collect()
 }
 
 /// What the charts drew, if objects are to be made of it and it is not kept yet.

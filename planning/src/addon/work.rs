@@ -10,7 +10,9 @@ use super::course::{Kind, Stage, StageKey, Stages, charts_that_stay};
 use super::observed::{AddonObserved, ChartSeen};
 use super::stage::Work;
 use crate::object_key::{GroupKind, ObjectKey};
-use crate::objects::{Decisions, Fate, ObjectAction, ObjectObserved, Rendering, Sync, SyncState, awaited_kinds, refusals};
+use crate::objects::{
+    Decisions, Fate, ObjectAction, ObjectObserved, Rendering, Sync, SyncState, awaited_kinds, refusals,
+};
 
 /// What was seen of the work of stages.
 #[derive(Default)]
@@ -22,13 +24,7 @@ pub(super) struct Works {
 
 impl Works {
     /// Looks at all stages, whichever of them has its turn.
-    pub(super) fn of(
-        observed: &AddonObserved,
-        kind: Kind,
-        layout: &Stages,
-        stages: &[Stage],
-        now: Timestamp,
-    ) -> Self {
+    pub(super) fn of(observed: &AddonObserved, kind: Kind, layout: &Stages, stages: &[Stage], now: Timestamp) -> Self {
         let mut works = Self {
             of_stages: BTreeMap::new(),
             syncs: syncs(observed, stages, now),
@@ -70,7 +66,10 @@ impl Works {
         };
         let open = syncs.iter();
         let open = open.filter(|(key, sync)| !stands(&sync.state) && !is_taken_over(key));
-        application(observed, &open.map(|(key, sync)| (key, &sync.state)).collect::<Vec<_>>())
+        application(
+            observed,
+            &open.map(|(key, sync)| (key, &sync.state)).collect::<Vec<_>>(),
+        )
     }
 }
 
@@ -111,11 +110,7 @@ fn applied_last(stages: &[Stage]) -> BTreeSet<String> {
     applied.map(|(chart, _)| chart.to_owned()).collect()
 }
 
-fn syncs(
-    observed: &AddonObserved,
-    stages: &[Stage],
-    now: Timestamp,
-) -> BTreeMap<String, BTreeMap<ObjectKey, Sync>> {
+fn syncs(observed: &AddonObserved, stages: &[Stage], now: Timestamp) -> BTreeMap<String, BTreeMap<ObjectKey, Sync>> {
     let none = BTreeSet::new();
     let applied = stages.iter().filter(|stage| stage.key.action == StageAction::Apply);
     let charts: BTreeSet<&String> = applied.map(|stage| &stage.key.name).collect();
@@ -197,7 +192,9 @@ fn application(observed: &AddonObserved, open: &[(&ObjectKey, &SyncState)]) -> W
 fn deletion(observed: &AddonObserved, chart: &str, spared: &Spared<'_>, now: Timestamp) -> Work {
     let ongoing = |message: String| Work::Ongoing { message };
     if let Some(other) = &spared.unknown {
-        return ongoing(format!("waits until the chart {other} is rendered, which may ask for some of its objects"));
+        return ongoing(format!(
+            "waits until the chart {other} is rendered, which may ask for some of its objects"
+        ));
     }
     if let Some(kind) = observed.unlisted.difference(&observed.forbidden).next() {
         return ongoing(format!("waits for the list of {kind}, of which objects may be left"));

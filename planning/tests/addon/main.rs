@@ -6,6 +6,7 @@ mod courses;
 mod given;
 mod histories;
 mod moments;
+mod plans;
 mod presences;
 mod targets;
 mod world;

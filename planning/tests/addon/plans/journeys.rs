@@ -1,0 +1,331 @@
+//! Single journeys, step by step: what is written when, and what is said meanwhile.
+
+use crds::cluster_addon::StagePhase;
+use crds::conditions::{ConditionType, Reason, find};
+use planning::addon::{AddonWaiting, Connection};
+
+use super::releases::{MOVED, broken, key};
+use super::world::World;
+
+fn settled(classes: &[usize]) -> World {
+    let mut world = World::new();
+    world.settle();
+    world.assert_settled();
+    for class in classes {
+        world.set_class(*class);
+        world.settle();
+        world.assert_settled();
+        assert_eq!(world.class, *class);
+    }
+    world
+}
+
+/// A world whose cluster answers, with this class.
+fn answering(class: usize) -> World {
+    let mut world = World::new();
+    world.class = class;
+    world.version = world.release().kubernetes_version;
+    world.wanted = world.version;
+    world.cluster_api();
+    world
+}
+
+fn reason_of(world: &World, type_: ConditionType) -> Option<Reason> {
+    let status = world.status();
+    let reason = find(&status.conditions, type_)?.reason.clone();
+    reason.and_then(|reason| reason.parse().ok())
+}
+
+#[test]
+fn the_first_add_ons_cost_a_mark_an_inventory_their_objects_and_a_status() {
+    let mut world = answering(6);
+    world.reconcile();
+    world.reconcile();
+    world.reconcile();
+    assert_eq!(
+        world.journal,
+        [
+            "owner",
+            "mark",
+            "status",
+            "apply Namespace cni of cluster-addon",
+            "apply ConfigMap cni/cni of cluster-addon",
+            "apply ConfigMap kube-system/extra of cluster-addon",
+            "marks",
+            "status"
+        ]
+    );
+    assert!(world.status().ready);
+}
+
+#[test]
+fn what_charts_draw_is_kept_before_anything_is_made_of_it_and_survives_a_restart() {
+    let mut world = answering(0);
+    world.settle();
+    let secret = |world: &World| world.cluster.objects[&key("Secret cni/ca")].content.clone();
+    let at = |world: &World, line: &str| world.journal.iter().position(|found| found.starts_with(line));
+    assert!(
+        at(&world, "memo") < at(&world, "apply Secret cni/ca"),
+        "{:?}",
+        world.journal
+    );
+    let drawn = secret(&world);
+    world.restart();
+    world.set_variable();
+    world.settle();
+    assert_eq!(secret(&world), drawn);
+    assert_eq!(world.status().memo, world.memo);
+}
+
+/// A memo that somebody deleted is drawn anew, and whoever writes it is told to say so.
+#[test]
+fn a_memo_that_is_lost_is_drawn_anew_and_that_is_told() {
+    let mut world = answering(0);
+    world.settle();
+    world.memo = None;
+    world.restart();
+    world.settle();
+    assert!(world.journal.contains(&"memo anew".to_owned()), "{:?}", world.journal);
+    world.assert_settled();
+}
+
+#[test]
+fn a_stage_waits_for_what_must_hold_before_it_and_says_what_does_not() {
+    let mut world = answering(1);
+    world.unmet.insert("cni");
+    world.reconcile();
+    let status = world.status();
+    assert_eq!(status.stages[0].phase, StagePhase::WaitingForPreCondition);
+    assert_eq!(status.stages[0].message.as_deref(), Some("replicas of cni is 0"));
+    assert_eq!(
+        reason_of(&world, ConditionType::EvaluatedCEL),
+        Some(Reason::FailedToEvaluatePreCondition)
+    );
+    assert_eq!(
+        reason_of(&world, ConditionType::Ready),
+        Some(Reason::FailedToEvaluatePreCondition)
+    );
+    assert!(world.cluster.objects.is_empty());
+    world.unmet.clear();
+    world.settle();
+    world.assert_settled();
+}
+
+#[test]
+fn an_object_that_moves_to_another_chart_stays_and_no_chart_deletes_it() {
+    let mut world = settled(&[]);
+    let uid = world.cluster.objects[&key(MOVED)].uid;
+    for class in [1, 4, 5] {
+        world.set_class(class);
+        world.settle();
+        world.assert_settled();
+        assert_eq!(world.cluster.objects[&key(MOVED)].uid, uid, "{:#?}", world.journal);
+    }
+}
+
+#[test]
+fn what_leaves_goes_once_all_stages_are_done_and_not_before() {
+    let mut world = settled(&[]);
+    let secret = key("Secret cni/ca");
+    world.set_class(2);
+    for _ in 0..5 {
+        world.second += 60;
+        world.reconcile();
+    }
+    assert!(!world.status().ready);
+    assert!(
+        world.cluster.objects.contains_key(&secret),
+        "a faulty release takes nothing away"
+    );
+    world.set_class(1);
+    world.settle();
+    world.assert_settled();
+    assert!(!world.cluster.objects.contains_key(&secret));
+}
+
+#[test]
+fn a_faulty_release_is_mended_by_the_next_and_by_going_back() {
+    for (faulty, reason) in [(2, Reason::FailedToApplyObjects), (3, Reason::HelmChartMissing)] {
+        for good in [0, 1] {
+            let mut world = settled(&[]);
+            world.set_class(faulty);
+            for _ in 0..5 {
+                world.second += 60;
+                world.reconcile();
+            }
+            assert_eq!(
+                reason_of(&world, ConditionType::Ready),
+                Some(reason),
+                "{:#?}",
+                world.status()
+            );
+            assert!(find(&world.status().conditions, ConditionType::Stalled).is_some());
+            world.set_class(good);
+            world.settle();
+            world.assert_settled();
+        }
+    }
+}
+
+#[test]
+fn a_chart_that_does_not_render_holds_its_stage_and_those_after_it_and_stalls() {
+    let mut world = answering(1);
+    world.releases[1] = broken();
+    world.reconcile();
+    world.reconcile();
+    let status = world.status();
+    let phases: Vec<StagePhase> = status.stages.iter().map(|row| row.phase).collect();
+    assert_eq!(phases, [StagePhase::Done, StagePhase::ApplyingOrDeleting]);
+    assert_eq!(
+        reason_of(&world, ConditionType::Ready),
+        Some(Reason::TemplateNewClusterStackFailed)
+    );
+    assert_eq!(reason_of(&world, ConditionType::Stalled), Some(Reason::RenderFailed));
+    assert!(!world.cluster.objects.contains_key(&key(MOVED)));
+}
+
+#[test]
+fn class_and_version_in_two_steps_change_nothing_in_between() {
+    let mut world = settled(&[1]);
+    let objects = world.cluster.clone();
+    world.set_class(4);
+    let plan = world.reconcile().expect("a plan");
+    assert_eq!(plan.waiting, [AddonWaiting::Version]);
+    assert_eq!(reason_of(&world, ConditionType::Ready), Some(Reason::VersionMismatch));
+    assert_eq!(world.cluster, objects);
+    assert_eq!(world.status().target, world.status().applied);
+    world.settle();
+    world.assert_settled();
+}
+
+#[test]
+fn the_same_add_ons_in_another_class_are_not_written_again() {
+    let mut world = settled(&[4]);
+    let objects = world.cluster.clone();
+    world.set_class(5);
+    world.settle();
+    world.assert_settled();
+    assert_eq!(world.cluster, objects);
+}
+
+#[test]
+fn a_connection_that_is_away_for_a_moment_is_no_news_and_one_that_stays_away_is() {
+    let mut world = settled(&[]);
+    let before = world.addon.clone();
+    let since = world.now();
+    let message = "no route to host".to_owned();
+    world.connection = Connection::Suspect { since, message };
+    world.second += 9;
+    world.reconcile();
+    assert!(world.addon == before);
+    world.second += 1;
+    world.reconcile();
+    assert_eq!(
+        reason_of(&world, ConditionType::ClusterReady),
+        Some(Reason::ControlPlaneNotReady)
+    );
+    let rows = |addon: &Option<crds::cluster_addon::ClusterAddon>| {
+        let status = addon.clone().and_then(|addon| addon.status).unwrap_or_default();
+        (status.resources, status.stages, status.applied)
+    };
+    assert!(
+        rows(&world.addon) == rows(&before),
+        "what is known of the objects stays as it was"
+    );
+}
+
+#[test]
+fn a_kubeconfig_that_is_refused_stalls() {
+    let mut world = settled(&[]);
+    let message = "users[0].user.exec is not allowed".to_owned();
+    world.connection = Connection::Refused { message };
+    world.reconcile();
+    assert_eq!(reason_of(&world, ConditionType::Ready), Some(Reason::KubeconfigRefused));
+    assert_eq!(
+        reason_of(&world, ConditionType::Stalled),
+        Some(Reason::KubeconfigRefused)
+    );
+}
+
+#[test]
+fn a_stage_that_takes_too_long_stalls_and_recovers_by_itself() {
+    let mut world = answering(1);
+    world.unmet.insert("cni");
+    world.reconcile();
+    world.second += 1800;
+    world.reconcile();
+    assert_eq!(
+        reason_of(&world, ConditionType::Stalled),
+        Some(Reason::StageDeadlineExceeded)
+    );
+    assert_eq!(
+        reason_of(&world, ConditionType::Ready),
+        Some(Reason::StageDeadlineExceeded)
+    );
+    world.settle();
+    world.assert_settled();
+}
+
+#[test]
+fn a_new_target_in_the_middle_of_a_stage_takes_its_place_at_once() {
+    let mut world = settled(&[]);
+    world.unmet.insert("cni");
+    world.set_class(1);
+    world.reconcile();
+    assert_eq!(world.status().stages[0].phase, StagePhase::WaitingForPreCondition);
+    world.set_class(0);
+    world.settle();
+    world.assert_settled();
+}
+
+#[test]
+fn stages_before_the_deletion_run_and_the_rest_goes_with_the_cluster() {
+    let mut world = settled(&[1]);
+    world.deleting = Some(world.second);
+    world.generation += 1;
+    for _ in 0..4 {
+        world.second += 1;
+        world.reconcile();
+    }
+    let status = world.status();
+    assert!(
+        status.stages.iter().all(|row| row.phase == StagePhase::Done),
+        "{status:#?}"
+    );
+    assert!(
+        !world
+            .cluster
+            .objects
+            .contains_key(&key("ConfigMap kube-system/metrics"))
+    );
+    assert!(world.cluster.objects.contains_key(&key("Namespace cni")));
+    world.assert_lets_go();
+    world.ok_to_delete = true;
+    world.reconcile();
+    world.is_gone = true;
+    world.reconcile();
+    assert!(world.is_addon_deleted);
+    world.reconcile();
+    assert!(world.addon.is_none());
+}
+
+/// F15: the machines are gone by force, and nobody answers any more.
+#[test]
+fn a_cluster_that_is_gone_by_force_never_hangs() {
+    let mut world = settled(&[1]);
+    world.deleting = Some(world.second);
+    world.generation += 1;
+    let since = world.now();
+    let message = "no route to host".to_owned();
+    world.connection = Connection::Suspect { since, message };
+    world.second += 11;
+    world.reconcile();
+    let hook = world.status().hook.expect("somebody looked");
+    assert_eq!(hook.name, "BeforeClusterDelete");
+    assert_eq!(
+        hook.deadline.map(|deadline| deadline.0),
+        Some(crate::given::at(world.second - 11 + 1200))
+    );
+    world.second += 1200;
+    world.assert_lets_go();
+}

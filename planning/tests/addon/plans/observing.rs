@@ -1,0 +1,232 @@
+//! What a look at the world finds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::policy::{DriftPolicy, PruneLimit};
+use planning::addon::{
+    AddonObserved, AddonSeen, ChartSeen, ClassOwner, ConditionSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen,
+    StageConditions, Stages, Target, Values, Wanted, kind, stages, wanted,
+};
+use planning::object_key::{ObjectKey, ObjectRef};
+use planning::objects::{Intent, ObjectObserved, Rendering, Seen, key_of};
+use planning::waves::wave_of;
+
+use super::releases::Chart;
+use super::world::World;
+
+impl World {
+    fn release_seen(&self) -> ReleaseSeen {
+        if !self.is_release_ready {
+            return ReleaseSeen::NotReady {
+                message: "it is being downloaded".to_owned(),
+            };
+        }
+        ReleaseSeen::Ready {
+            addon_version: self.release().addon_version.to_owned(),
+            kubernetes_version: self.release().kubernetes_version.to_owned(),
+        }
+    }
+
+    fn values(&self) -> Values {
+        Values::Known {
+            digest: self.variable.to_string(),
+        }
+    }
+
+    pub(crate) fn target(&self) -> Option<Target> {
+        match wanted(&self.cluster_seen()?, &self.release_seen(), &self.values()) {
+            Wanted::Target(target) => Some(target),
+            _ => None,
+        }
+    }
+
+    /// What a chart asks for with the values of now.
+    pub(crate) fn contents(&mut self, chart: &str) -> Option<BTreeMap<ObjectKey, String>> {
+        let Some(Chart::Objects(objects)) = self.release().charts.get(chart).cloned() else {
+            return None;
+        };
+        let variable = self.variable;
+        let contents = objects.into_iter().map(|(key, content)| {
+            let content = match content.as_str() {
+                "random" => self.draw().digest,
+                // Some of the objects depend on the values.
+                "2" => format!("2 with {variable}"),
+                other => other.to_owned(),
+            };
+            (key, content)
+        });
+        Some(contents.collect())
+    }
+
+    fn chart_seen(&mut self, chart: &str) -> ChartSeen {
+        match self.release().charts.get(chart) {
+            Some(Chart::Broken) => {
+                let message = format!("{chart}/templates/a.yaml:1: no such value");
+                let transient = None;
+                return ChartSeen::Found(Rendering::Failed { message, transient });
+            }
+            Some(Chart::Missing) | None => {
+                let message = format!("the archive has no folder {chart}");
+                return ChartSeen::Missing { message };
+            }
+            Some(Chart::Objects(_)) => {}
+        }
+        let contents = self.contents(chart).unwrap_or_default();
+        let intent = |(key, digest): (ObjectKey, String)| {
+            let wave = wave_of(&key.group_kind());
+            let version = "v1".to_owned();
+            let object = ObjectRef {
+                version,
+                key: key.clone(),
+            };
+            (key, Intent { object, digest, wave })
+        };
+        ChartSeen::Found(Rendering::Rendered {
+            intents: contents.into_iter().map(intent).collect(),
+        })
+    }
+
+    pub(crate) fn observe(&mut self) -> Option<AddonObserved> {
+        let addon = self.addon.clone()?;
+        let marks = Marks::of(&addon);
+        let cluster = self.cluster_seen();
+        let owners = addon.metadata.owner_references.clone().unwrap_or_default();
+        let charts = self.charts_seen(&marks);
+        let objects = self.objects_seen(&charts);
+        let origins = self.cluster.objects.iter();
+        let origins = origins.filter(|(key, live)| live.is_ours && objects.contains_key(*key));
+        Some(AddonObserved {
+            namespace: "team".to_owned(),
+            name: "cluster-addon-web".to_owned(),
+            uid: "addon-1".to_owned(),
+            generation: 1,
+            seen: AddonSeen {
+                owner: owners.first().map(|owner| owner.uid.clone()),
+                deleting: self.is_addon_deleted,
+                begun: self.group_kinds.is_some(),
+                ..AddonSeen::default()
+            },
+            finalizer: self.finalizer,
+            group_kinds: self.group_kinds.clone().unwrap_or_default(),
+            requested_at: None,
+            approved_prune: None,
+            spec: addon.spec.clone(),
+            status: addon.status.clone().unwrap_or_default(),
+            status_written_at: self.status_written_at,
+            class: ClassOwner::Ours,
+            release: self.release_seen(),
+            layout: Layout::Known(self.release().stages.clone()),
+            assets: Some(format!("sha256:{}", self.release().addon_version)),
+            drift: DriftPolicy::Correct,
+            prune_limit: PruneLimit::Percent(100),
+            values: self.values(),
+            memo: Some(MemoSeen {
+                stored: self.memo.clone(),
+                drawn: self.drawn.clone(),
+            }),
+            conditions: self.conditions_seen(&marks),
+            connection: self.connection.clone(),
+            origins: origins.map(|(key, live)| (key.clone(), live.chart.clone())).collect(),
+            objects,
+            unlisted: BTreeSet::new(),
+            unwatched: BTreeMap::new(),
+            forbidden: BTreeSet::new(),
+            marks,
+            cluster,
+            charts,
+        })
+    }
+
+    /// The charts of all stages, whichever leads to the target: those that stay are needed too.
+    fn charts_seen(&mut self, _marks: &Marks) -> BTreeMap<String, ChartSeen> {
+        if self.target().is_none() {
+            return BTreeMap::new();
+        }
+        let names: BTreeSet<String> = match &self.release().stages {
+            Stages::Single => BTreeSet::from([planning::addon::SINGLE_STAGE.to_owned()]),
+            Stages::Listed(config) => {
+                let stages = config.addon_stages.values().flatten();
+                stages.map(|stage| stage.name.clone()).collect()
+            }
+        };
+        let seen = names.into_iter().map(|chart| {
+            let seen = self.chart_seen(&chart);
+            (chart, seen)
+        });
+        seen.collect()
+    }
+
+    fn conditions_seen(&self, marks: &Marks) -> Vec<StageConditions> {
+        let (Some(cluster), Some(target)) = (self.cluster_seen(), self.target()) else {
+            return Vec::new();
+        };
+        let stages = stages(kind(&cluster, marks, &target), &self.release().stages);
+        let seen = |chart: &str| {
+            if self.unmet.contains(chart) {
+                let message = format!("replicas of {chart} is 0");
+                ConditionSeen::Fails { message }
+            } else {
+                ConditionSeen::Holds
+            }
+        };
+        let around = stages.into_iter().filter(|stage| stage.pre.is_some());
+        let mut around: Vec<StageConditions> = around
+            .map(|stage| StageConditions {
+                pre: seen(&stage.key.name),
+                post: seen(&stage.key.name),
+                key: stage.key,
+            })
+            .collect();
+        around.sort_by(|one, other| one.key.cmp(&other.key));
+        around
+    }
+
+    fn objects_seen(&mut self, charts: &BTreeMap<String, ChartSeen>) -> BTreeMap<ObjectKey, ObjectObserved> {
+        let is_connected = self.connection == Connection::Healthy && self.reached.is_some();
+        let mut keys: BTreeSet<ObjectKey> = self.status().resources.iter().map(key_of).collect();
+        for chart in charts.values() {
+            if let ChartSeen::Found(Rendering::Rendered { intents }) = chart {
+                keys.extend(intents.keys().cloned());
+            }
+        }
+        let live = self
+            .cluster
+            .objects
+            .iter()
+            .filter(|(_, live)| is_connected && live.is_ours);
+        keys.extend(live.map(|(key, _)| key.clone()));
+        let mut objects = BTreeMap::new();
+        for key in keys {
+            let live = self
+                .cluster
+                .objects
+                .get(&key)
+                .filter(|live| is_connected && live.is_ours);
+            let seen = live.map(|live| Seen {
+                uid: live.uid.to_string(),
+                trigger: live.trigger(),
+                resource_version: live.version.to_string(),
+                ours: true,
+                deleting: false,
+            });
+            let shown = live.map(|live| live.version);
+            let (memory, read_at) = self.memory.entry(key.clone()).or_default();
+            if *read_at != shown {
+                // The watch has told of a change.
+                memory.read = None;
+                *read_at = shown;
+            }
+            let served = self.cluster.serves(&key);
+            let object = ObjectObserved {
+                version: "v1".to_owned(),
+                served,
+                watched: is_connected,
+                seen,
+                memory: memory.clone(),
+                ..ObjectObserved::default()
+            };
+            objects.insert(key, object);
+        }
+        objects
+    }
+}
