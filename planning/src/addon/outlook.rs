@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::cluster_addon::{HookProgress, StageAction, StagePhase};
+use crds::cluster_addon::{ClusterAddonStatus, HookProgress, StageAction, StagePhase};
 use jiff::Timestamp;
 
 use super::cluster::ClusterSeen;
@@ -104,6 +104,23 @@ impl<'a> Way<'a> {
             last.push((name, *action));
         }
         last
+    }
+
+    /// Whether a stage has begun that undoes what another one was done with, of which the status does not say so yet: nobody could see it any more.
+    pub(super) fn is_turning(&self, status: &ClusterAddonStatus) -> bool {
+        let is_of_target = status.target.as_ref() == Some(&self.target.recorded());
+        let is_recorded = |(place, stage): (usize, &StageState)| {
+            let row = status.stages.get(place).filter(|_| is_of_target);
+            row.is_some_and(|row| row.phase == StagePhase::Done && row.name == stage.key.name)
+        };
+        let stages = &self.course.stages;
+        stages.iter().enumerate().any(|(place, stage)| {
+            let mut undone = stages[..place].iter().enumerate();
+            let is_undone = |(_, other): &(usize, &StageState)| {
+                other.key.name == stage.key.name && other.key.action != stage.key.action && has_begun(other)
+            };
+            has_begun(stage) && undone.any(|other| is_undone(&other) && !is_recorded(other))
+        })
     }
 
     /// The stage that waits for what must hold before it, if one does.

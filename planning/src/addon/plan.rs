@@ -141,6 +141,9 @@ fn tended(observed: &AddonObserved, cluster: &ClusterSeen, now: Timestamp) -> Ad
         let status = Box::new(status.clone());
         AddonAction::RecordInventory { status }
     });
+    if outlook.way.as_ref().is_some_and(|way| way.is_turning(&observed.status)) {
+        record_turn(&status, &mut steps);
+    }
     record_memo(observed, memo, &mut steps);
     let (status, in_full) = paced(&observed.status, observed.status_written_at, status, now);
     let next = decisions
@@ -233,6 +236,22 @@ fn unrecorded_memo(observed: &AddonObserved, steps: &[Step]) -> Option<AddonMemo
     let memo = observed.memo.as_ref()?;
     let is_used = steps.iter().flat_map(Step::on_objects).any(ObjectAction::is_apply);
     memo.drawn.clone().filter(|_| is_used && memo.drawn != memo.stored)
+}
+
+/// Puts the write of the status before the first write of an object, unless it is written before anyway.
+fn record_turn(status: &ClusterAddonStatus, steps: &mut Vec<Step>) {
+    let is_write = |step: &Step| {
+        let mut actions = step.on_objects();
+        actions.any(|action| matches!(action, ObjectAction::Apply { .. } | ObjectAction::Delete { .. }))
+    };
+    let is_record = |action: &AddonAction| matches!(action, AddonAction::RecordInventory { .. });
+    let place = steps.iter().position(is_write);
+    if let Some(place) = place
+        && !steps[..place].iter().flat_map(Step::on_owner).any(is_record)
+    {
+        let status = Box::new(status.clone());
+        steps.insert(place, Step::own(AddonAction::RecordInventory { status }));
+    }
 }
 
 /// Puts the write of the memo before the status that names it, and before the first object that is made of it.

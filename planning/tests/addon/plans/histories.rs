@@ -19,6 +19,7 @@ fn config() -> ProptestConfig {
         return default;
     }
     ProptestConfig {
+        cases: 96,
         rng_seed: RngSeed::Fixed(1),
         ..default
     }
