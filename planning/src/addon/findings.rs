@@ -18,7 +18,7 @@ use super::status::Told;
 use super::target::{ReleaseSeen, Wanted};
 use super::waiting::AddonWaiting;
 use super::work::undeleted;
-use crate::objects::{OwnerKind, Rendering, Wait, refusals};
+use crate::objects::{OwnerKind, Rendering, Wait, key_of, refusals};
 
 /// What is to be said of each part of the work, without the summary.
 pub(super) fn of_the_parts(told: &Told<'_>, rows: &[Resource]) -> Vec<Finding> {
@@ -225,6 +225,9 @@ fn applied(told: &Told<'_>, rows: &[Resource]) -> Option<Finding> {
     if let Some(finding) = mismatched(outlook) {
         return Some(finding);
     }
+    if outlook.cluster.deleting.is_some() {
+        return Some(Finding::fails(TYPE, Severity::Info, Reason::Deleting, going(outlook)));
+    }
     let set = told.belongings.set(outlook.observed);
     let Some(way) = outlook
         .way
@@ -242,7 +245,10 @@ fn applied(told: &Told<'_>, rows: &[Resource]) -> Option<Finding> {
         let message = format!("takes longer than the release gives it: {}", late.words());
         return Some(Finding::fails(TYPE, severity, Reason::StageDeadlineExceeded, message));
     }
-    let applied = set.applied(told.decisions, rows);
+    // What is held back is as it was before, and is not what the target wants.
+    let rows = rows.iter().filter(|row| !told.decisions.held.contains(&key_of(row)));
+    let rows: Vec<Resource> = rows.cloned().collect();
+    let applied = set.applied(told.decisions, &rows);
     let stage = way.course.stages.iter().find(|stage| stage.phase != StagePhase::Done);
     match stage {
         // What was applied so far is as it is to be, and it is not all.
@@ -254,8 +260,19 @@ fn applied(told: &Told<'_>, rows: &[Resource]) -> Option<Finding> {
     }
 }
 
+/// What a cluster that is to go waits for.
+fn going(outlook: &Outlook<'_>) -> String {
+    let way = outlook.way.as_ref();
+    match way.map(|way| way.course.current()) {
+        Some(Some(stage)) => format!("the Cluster is being deleted: {}", stage.words()),
+        Some(None) => "the Cluster is being deleted, and nothing of its add-ons holds that up".to_owned(),
+        None => "the Cluster is being deleted, and it is not known what its add-ons need before".to_owned(),
+    }
+}
+
 /// `Reconciling` while something is under way or awaited, `Stalled` when only somebody's action helps, nothing when ready.
 pub(super) fn activity(told: &Told<'_>, ready: bool) -> Option<Finding> {
+    let outlook = told.outlook;
     let approval = about_objects(told.waiting).find_map(|wait| wait.approval(OwnerKind::Addon));
     let stalled = told.waiting.iter().find_map(|item| stall(told, item));
     if let Some((reason, message)) = stalled
@@ -264,6 +281,14 @@ pub(super) fn activity(told: &Told<'_>, ready: bool) -> Option<Finding> {
         // Nothing else tells what else somebody may do.
         let message = approval.map_or(message.clone(), |approval| format!("{message}; {approval}"));
         return Some(Finding::holds_because(ConditionType::Stalled, reason, message));
+    }
+    if outlook.cluster.deleting.is_some() {
+        let reason = Reason::Deleting;
+        return Some(Finding::holds_because(
+            ConditionType::Reconciling,
+            reason,
+            going(outlook),
+        ));
     }
     if let Some(message) = approval {
         let reason = Reason::PruneNotApproved;

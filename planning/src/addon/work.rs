@@ -82,16 +82,18 @@ pub(super) struct Spared<'a> {
 
 impl<'a> Spared<'a> {
     pub(super) fn of(observed: &'a AddonObserved, kind: Kind, layout: &Stages, stages: &[Stage]) -> Self {
-        let charts = match kind {
+        let last = last_actions(stages);
+        let is_deleted = |chart: &String| last.get(chart.as_str()) == Some(&StageAction::Delete);
+        let charts: BTreeSet<String> = match kind {
             // All else goes with the cluster.
-            Kind::Deletion => applied_last(stages),
+            Kind::Deletion => last.keys().map(|chart| (*chart).to_owned()).collect(),
             Kind::Creation | Kind::Upgrade => charts_that_stay(kind, layout),
         };
         let mut spared = Self {
             keys: BTreeSet::new(),
             unknown: None,
         };
-        for chart in charts {
+        for chart in charts.into_iter().filter(|chart| !is_deleted(chart)) {
             match observed.intents_of(&chart) {
                 Some(intents) => spared.keys.extend(intents.keys()),
                 None => spared.unknown = spared.unknown.or(Some(chart)),
@@ -101,13 +103,12 @@ impl<'a> Spared<'a> {
     }
 }
 
-fn applied_last(stages: &[Stage]) -> BTreeSet<String> {
-    let last: BTreeMap<&str, StageAction> = stages
-        .iter()
+/// What each chart is used for last.
+fn last_actions(stages: &[Stage]) -> BTreeMap<&str, StageAction> {
+    let stages = stages.iter();
+    stages
         .map(|stage| (stage.key.name.as_str(), stage.key.action))
-        .collect();
-    let applied = last.into_iter().filter(|(_, action)| *action == StageAction::Apply);
-    applied.map(|(chart, _)| chart.to_owned()).collect()
+        .collect()
 }
 
 fn syncs(observed: &AddonObserved, stages: &[Stage], now: Timestamp) -> BTreeMap<String, BTreeMap<ObjectKey, Sync>> {

@@ -3,7 +3,7 @@
 use crds::cluster_addon::{StageAction, StagePhase};
 use crds::conditions::{ConditionType, MESSAGE_BYTES, is_true, lint};
 use planning::addon::Marks;
-use planning::addon::{AddonObserved, AddonPlan, Connection, Hook, Kind, charts_that_stay, kind, plan, stages};
+use planning::addon::{AddonObserved, AddonPlan, Connection, Hook, Kind, kind, plan, stages};
 use planning::object_key::ObjectKey;
 use planning::objects::key_of;
 
@@ -50,7 +50,7 @@ impl World {
             assert!(!row.passed_over || row.phase != StagePhase::Done, "{}", told());
         }
         let is_complete = made.status.ready || !made.waiting.is_empty() || !made.steps.is_empty();
-        let is_over = self.is_gone || self.is_addon_deleted || self.ok_to_delete;
+        let is_over = self.is_gone || self.is_addon_deleted || self.deleting.is_some();
         let is_at_work = made.status.stages.iter().any(|row| row.reason.is_some());
         assert!(is_complete || is_over || is_at_work, "nothing says why: {}", told());
     }
@@ -103,13 +103,10 @@ impl World {
             assert!(stages.iter().any(|stage| stage.key.action == StageAction::Delete));
             return;
         }
-        for chart in charts_that_stay(kind, &self.release().stages) {
-            let contents = self.contents(&chart).unwrap_or_default();
-            assert!(
-                !contents.contains_key(key),
-                "{key} is deleted, and the chart {chart} asks for it"
-            );
-        }
+        assert!(
+            !self.staying().contains(key),
+            "{key} is deleted, and a chart that stays asks for it"
+        );
     }
 }
 

@@ -246,7 +246,8 @@ impl World {
     pub(crate) fn assert_settled(&mut self) {
         let target = self.target().expect("class and version fit").recorded();
         let status = self.status();
-        let told = format!("{status:#?}\n{:#?}\n{:#?}", self.cluster, self.journal);
+        let steps = self.decide().map(|plan| (plan.steps, plan.waiting));
+        let told = format!("{status:#?}\n{steps:#?}\n{:#?}\n{:#?}", self.cluster, self.journal);
         assert_eq!(
             (&status.target, &status.applied),
             (&Some(target.clone()), &Some(target)),
@@ -259,7 +260,7 @@ impl World {
             let live = self.cluster.objects.get(key).map(|live| (&live.content, live.is_ours));
             assert_eq!(live, Some((content, true)), "{key}: {told}");
         }
-        let left = self.left_alone();
+        let left = self.staying();
         for (key, live) in &self.cluster.objects {
             assert!(
                 expected.contains_key(key) || left.contains(key) || !live.is_ours || stays(key),
@@ -291,14 +292,20 @@ impl World {
         expected
     }
 
-    /// What the charts ask for that the release applies at all: who makes a ClusterAddon anew takes none of it away.
-    fn left_alone(&mut self) -> BTreeSet<ObjectKey> {
+    /// What the charts ask for that stay: those that the course leaves there, and those that who makes a ClusterAddon anew takes nothing away from.
+    pub(crate) fn staying(&mut self) -> BTreeSet<ObjectKey> {
         let (cluster, target) = (
             self.cluster_seen().expect("a Cluster"),
             self.target().expect("a target"),
         );
         let marks = Marks::of(self.addon.as_ref().expect("a ClusterAddon"));
-        let charts = charts_that_stay(kind(&cluster, &marks, &target), &self.release().stages);
+        let kind = kind(&cluster, &marks, &target);
+        let mut charts = charts_that_stay(kind, &self.release().stages);
+        for stage in stages(kind, &self.release().stages) {
+            if stage.key.action == StageAction::Delete {
+                charts.remove(&stage.key.name);
+            }
+        }
         let contents = charts.into_iter().filter_map(|chart| self.contents(&chart));
         contents
             .collect::<Vec<_>>()
