@@ -2,12 +2,14 @@
 
 use crds::cluster_addon::ClusterAddonStatus;
 use crds::labels;
+use crds::resource::Health;
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use planning::addon::{AddonAction, AddonPlan, plan};
 use planning::object_key::ObjectKey;
-use planning::objects::{Action, ApplyReason, Attempt, Drifted, Failure, ObjectAction, Read, Verified};
+use planning::objects::{Action, ApplyReason, Attempt, Drifted, Failure, HealthSeen, ObjectAction, Read, Verified};
 
-use super::cluster::is_kept;
+use super::cluster::{Live, is_kept};
 use super::world::World;
 
 /// Rounds of plan, execute and observe in one reconcile.
@@ -206,6 +208,7 @@ impl World {
                 });
                 memory.drifted = None;
                 memory.failure = None;
+                memory.health = Some(healthy(&live, now));
                 *read_at = Some(live.version);
                 if why == ApplyReason::Correct {
                     memory.reversals.push(now);
@@ -231,10 +234,12 @@ impl World {
     /// Compares an object with what is asked for.
     fn check(&mut self, plan: &AddonPlan, key: &ObjectKey) -> Outcome {
         let (_, intent) = self.wanted(plan, key);
+        let now = self.now();
         let live = self.cluster.objects.get(key).cloned();
         let (memory, _) = self.memory.entry(key.clone()).or_default();
         memory.verified = None;
         memory.drifted = None;
+        memory.health = live.as_ref().map(|live| healthy(live, now));
         match live {
             None => memory.read = Some(Read::Absent),
             Some(live) if live.content == intent => {
@@ -267,7 +272,19 @@ impl World {
             deleting: false,
             at: now,
         });
-        self.memory.entry(key.clone()).or_default().0.read = Some(read);
+        let health = live.map(|live| healthy(live, now));
+        let (memory, _) = self.memory.entry(key.clone()).or_default();
+        memory.read = Some(read);
+        memory.health = health;
         Outcome::Done
+    }
+}
+
+fn healthy(live: &Live, at: Timestamp) -> HealthSeen {
+    HealthSeen {
+        state: Health::Current,
+        message: String::new(),
+        resource_version: live.version.to_string(),
+        at,
     }
 }
