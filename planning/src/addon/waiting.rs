@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::cluster_addon::StagePhase;
 use serde::{Deserialize, Serialize};
 
 use super::course::StageKey;
@@ -10,7 +11,6 @@ use super::observed::{ChartSeen, Connection, Layout};
 use super::outlook::Outlook;
 use super::target::Wanted;
 use crate::objects::{Decisions, ObjectSet, Rendering, Wait};
-use crds::cluster_addon::StagePhase;
 
 /// Why nothing more happens, as data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,7 +68,8 @@ pub enum AddonWaiting {
         /// Which.
         hook: Hook,
     },
-    /// What must hold before or after a stage does not.
+    /// What must hold before or after a stage does not, as far as anybody knows. A driver follows the objects that it is about; where it has not evaluated it
+    /// yet, it does so before it writes the status.
     Condition {
         /// Which.
         stage: StageKey,

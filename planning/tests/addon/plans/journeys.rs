@@ -2,6 +2,7 @@
 
 use crds::cluster_addon::StagePhase;
 use crds::conditions::{ConditionType, Reason, find};
+use crds::policy::{DriftPolicy, PruneLimit};
 use planning::addon::{AddonWaiting, Connection};
 
 use super::releases::{MOVED, broken, key};
@@ -328,4 +329,125 @@ fn a_cluster_that_is_gone_by_force_never_hangs() {
     );
     world.second += 1200;
     world.assert_lets_go();
+}
+
+/// kill -9 at every write of an upgrade with stages for every hook.
+#[test]
+fn an_upgrade_that_is_ended_before_any_of_its_writes_comes_out_alike() {
+    let whole = settled(&[4]);
+    for write in 0..25 {
+        let mut world = settled(&[]);
+        world.set_class(4);
+        world.set_version();
+        world.crash = Some(write);
+        for _ in 0..20 {
+            world.second += 1;
+            world.cluster_api();
+            world.reconcile();
+        }
+        world.settle();
+        world.assert_settled();
+        let contents = |world: &World| {
+            let objects = world.cluster.objects.iter();
+            objects
+                .map(|(key, live)| (key.clone(), live.content.clone(), live.chart.clone()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(contents(&world), contents(&whole), "ended before write {write}");
+    }
+}
+
+#[test]
+fn many_objects_that_leave_wait_for_an_approval_and_those_of_a_stage_do_not() {
+    let mut world = settled(&[]);
+    world.prune_limit = PruneLimit::Count(0);
+    world.set_class(1);
+    for _ in 0..5 {
+        world.second += 60;
+        world.reconcile();
+    }
+    let status = world.status();
+    assert!(status.ready && status.applied == status.target);
+    assert_eq!(
+        reason_of(&world, ConditionType::Reconciling),
+        Some(Reason::PruneNotApproved)
+    );
+    assert!(world.cluster.objects.contains_key(&key("Secret cni/ca")));
+    let message = find(&status.conditions, ConditionType::Reconciling).and_then(|condition| condition.message.clone());
+    let digest = message.as_deref().and_then(|message| message.rsplit(' ').next());
+    world.approved_prune = digest.map(str::to_owned);
+    for _ in 0..3 {
+        world.reconcile();
+    }
+    assert!(!world.cluster.objects.contains_key(&key("Secret cni/ca")));
+    world.approved_prune = None;
+    world.set_class(4);
+    world.settle();
+    world.assert_settled();
+    assert!(
+        !world
+            .cluster
+            .objects
+            .contains_key(&key("ConfigMap kube-system/metrics")),
+        "a stage took it away"
+    );
+}
+
+#[test]
+fn words_that_change_all_the_time_are_written_every_five_seconds() {
+    let mut world = answering(1);
+    world.unmet.insert("cni");
+    world.reconcile();
+    let writes = world.writes;
+    for turn in 0..20 {
+        world.second += 1;
+        world.words = turn;
+        world.reconcile();
+    }
+    assert_eq!(world.writes - writes, 4);
+}
+
+#[test]
+fn a_pause_says_so_changes_nothing_else_and_holds_all_writes_back() {
+    let mut world = settled(&[]);
+    let (cluster, before) = (world.cluster.clone(), world.status());
+    world.is_paused = true;
+    world.set_class(1);
+    let plan = world.reconcile().expect("a plan");
+    assert_eq!(plan.waiting, [AddonWaiting::Paused]);
+    assert_eq!(reason_of(&world, ConditionType::Ready), Some(Reason::Paused));
+    let status = crds::cluster_addon::ClusterAddonStatus {
+        conditions: before.conditions.clone(),
+        ..world.status()
+    };
+    assert_eq!((status, &world.cluster), (before, &cluster));
+    let writes = world.writes;
+    world.reconcile();
+    assert_eq!(world.writes, writes);
+    world.is_paused = false;
+    world.settle();
+    world.assert_settled();
+}
+
+#[test]
+fn what_somebody_changes_is_put_back_or_left_as_the_policy_says() {
+    let object = key("ConfigMap cni/cni");
+    for (drift, content) in [
+        (DriftPolicy::Correct, "1"),
+        (DriftPolicy::Warn, "edited"),
+        (DriftPolicy::Ignore, "edited"),
+    ] {
+        let mut world = settled(&[]);
+        world.drift = drift;
+        world.cluster.edit(&object);
+        world.reconcile();
+        world.reconcile();
+        assert_eq!(world.cluster.objects[&object].content, content, "{drift}");
+        let told = (drift == DriftPolicy::Warn).then_some(Reason::Drifted);
+        assert_eq!(reason_of(&world, ConditionType::HelmChartApplied), told);
+        // The next add-ons have it as they want it.
+        world.set_class(1);
+        world.settle();
+        world.assert_settled();
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::policy::{DriftPolicy, PruneLimit};
 use planning::addon::{
     AddonObserved, AddonSeen, ChartSeen, ClassOwner, ConditionSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen,
     StageConditions, Stages, Target, Values, Wanted, kind, stages, wanted,
@@ -104,12 +103,13 @@ impl World {
                 owner: owners.first().map(|owner| owner.uid.clone()),
                 deleting: self.is_addon_deleted,
                 begun: self.group_kinds.is_some(),
+                paused: self.is_paused,
                 ..AddonSeen::default()
             },
             finalizer: self.finalizer,
             group_kinds: self.group_kinds.clone().unwrap_or_default(),
             requested_at: None,
-            approved_prune: None,
+            approved_prune: self.approved_prune.clone(),
             spec: addon.spec.clone(),
             status: addon.status.clone().unwrap_or_default(),
             status_written_at: self.status_written_at,
@@ -117,8 +117,8 @@ impl World {
             release: self.release_seen(),
             layout: Layout::Known(self.release().stages.clone()),
             assets: Some(format!("sha256:{}", self.release().addon_version)),
-            drift: DriftPolicy::Correct,
-            prune_limit: PruneLimit::Percent(100),
+            drift: self.drift,
+            prune_limit: self.prune_limit,
             values: self.values(),
             memo: Some(MemoSeen {
                 stored: self.memo.clone(),
@@ -163,7 +163,8 @@ impl World {
         let stages = stages(kind(&cluster, marks, &target), &self.release().stages);
         let seen = |chart: &str| {
             if self.unmet.contains(chart) {
-                let message = format!("replicas of {chart} is 0");
+                let words = self.words;
+                let message = format!("replicas of {chart} is {words}");
                 ConditionSeen::Fails { message }
             } else {
                 ConditionSeen::Holds

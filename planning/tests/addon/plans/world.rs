@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_addon::{AddonMemo, ClusterAddon, ClusterAddonStatus, StageAction, StagePhase};
+use crds::policy::{DriftPolicy, PruneLimit};
 use jiff::Timestamp;
 use planning::addon::{
     Call, ClusterSeen, Connection, Hook, Listed, Marks, ReleaseListed, answer, charts_that_stay, kind, stages,
@@ -38,6 +39,13 @@ pub(crate) struct World {
     pub(crate) cluster: Cluster,
     pub(crate) connection: Connection,
     pub(crate) is_release_ready: bool,
+    pub(crate) drift: DriftPolicy,
+    pub(crate) prune_limit: PruneLimit,
+    /// What the annotation says that approves a prune.
+    pub(crate) approved_prune: Option<String>,
+    pub(crate) is_paused: bool,
+    /// What conditions that do not hold say.
+    pub(crate) words: u32,
     /// Stages whose conditions do not hold, by chart.
     pub(crate) unmet: BTreeSet<&'static str>,
     /// What the Secret holds, and what this process has drawn.
@@ -75,6 +83,11 @@ impl World {
             cluster: Cluster::default(),
             connection: Connection::Disconnected,
             is_release_ready: true,
+            drift: DriftPolicy::Correct,
+            prune_limit: PruneLimit::Percent(100),
+            approved_prune: None,
+            is_paused: false,
+            words: 0,
             unmet: BTreeSet::new(),
             memo: None,
             drawn: None,
