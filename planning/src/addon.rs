@@ -31,7 +31,8 @@ pub use self::{
     cluster::{ClusterSeen, PausedBy, TopologyReconciled},
     control_plane::ControlPlaneSeen,
     course::{
-        Course, CourseInput, Kind, SINGLE_STAGE, Stage, StageKey, Stages, charts_that_stay, course, kind, stages,
+        Course, CourseInput, Kind, SINGLE_STAGE, Stage, StageKey, Stages, charts_needed, charts_that_stay, course,
+        kind, stages,
     },
     hook::Hook,
     marks::{CreatedWith, HookCalled, Marks},

@@ -14,7 +14,7 @@
 //!
 //! What is written to the owner itself stands in its own actions, which are the `Own` of an [`Action`]: nothing here knows them.
 //!
-//! An owner that applies its objects in stages wants those of all stages that were reached, and holds back ([`ObjectSet::held`]) what the stages to come have
+//! An owner that applies its objects in stages asks [`ObjectSet::syncs`] how far each of them is, wants those of all stages that were reached, and holds back ([`ObjectSet::held`]) what the stages to come have
 //! had: so nothing of them is taken for a leftover before it is known that nobody wants it. Leftovers go once all that is wanted stands.
 
 mod action;

@@ -80,11 +80,10 @@ impl Belongings {
             .filter(|key| !may_prune || others.contains(*key))
             .cloned()
             .collect();
-        let wanted = self.intents.keys().filter(|key| observed.objects.contains_key(*key));
-        let wanted: Vec<ObjectKey> = wanted.cloned().collect();
-        for key in wanted {
-            let object = observed.objects.get(&key).cloned().unwrap_or_default();
-            self.objects.insert(key, object);
+        for key in self.intents.keys() {
+            if let Some(object) = observed.objects.get(key) {
+                self.objects.insert(key.clone(), object.clone());
+            }
         }
         self.objects.extend(self.doomed.clone());
     }

@@ -55,10 +55,7 @@ fn cluster(outlook: &Outlook<'_>) -> Finding {
         Connection::Connecting { .. } => {
             Finding::fails(TYPE, Severity::Info, REASON, "the cluster has not answered yet")
         }
-        Connection::Suspect { since, message } => {
-            let message = format!("{message} (since {since})");
-            Finding::fails(TYPE, Severity::Warning, REASON, message)
-        }
+        Connection::Suspect { message, .. } => Finding::fails(TYPE, Severity::Warning, REASON, message),
         Connection::Refused { message } => {
             let message = format!("the kubeconfig of the cluster cannot be used: {message}");
             Finding::fails(TYPE, Severity::Error, Reason::KubeconfigRefused, message)

@@ -68,7 +68,7 @@ pub struct AddonObserved {
     /// What the charts drew at random; `None` while nobody has looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo: Option<MemoSeen>,
-    /// The charts of its stages, by directory: those that lead to the target, and those that stay when it is reached.
+    /// What became of its charts, by directory: of those that [`charts_needed`](super::charts_needed) names.
     pub charts: BTreeMap<String, ChartSeen>,
     /// What is around the stages, sorted by stage; only of stages that wait for something, and only what was evaluated.
     pub conditions: Vec<StageConditions>,
@@ -141,7 +141,7 @@ pub struct StageConditions {
 /// The way to a workload cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Connection {
-    /// There is no kubeconfig (yet).
+    /// There is no kubeconfig (yet): somebody has looked.
     Disconnected,
     /// The first attempt is under way.
     Connecting {

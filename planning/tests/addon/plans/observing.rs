@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planning::addon::{
     AddonObserved, AddonSeen, ChartSeen, ClassOwner, ConditionSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen,
-    StageConditions, Stages, Target, Values, Wanted, kind, stages, wanted,
+    StageConditions, Target, Values, Wanted, charts_needed, kind, stages, wanted,
 };
 use planning::object_key::{ObjectKey, ObjectRef};
 use planning::objects::{Intent, ObjectObserved, Rendering, Seen, key_of};
@@ -137,19 +137,13 @@ impl World {
         })
     }
 
-    /// The charts of all stages, whichever leads to the target: those that stay are needed too.
-    fn charts_seen(&mut self, _marks: &Marks) -> BTreeMap<String, ChartSeen> {
-        if self.target().is_none() {
+    /// The charts that the plan asks to be rendered, and no other.
+    fn charts_seen(&mut self, marks: &Marks) -> BTreeMap<String, ChartSeen> {
+        let (Some(cluster), Some(target)) = (self.cluster_seen(), self.target()) else {
             return BTreeMap::new();
-        }
-        let names: BTreeSet<String> = match &self.release().stages {
-            Stages::Single => BTreeSet::from([planning::addon::SINGLE_STAGE.to_owned()]),
-            Stages::Listed(config) => {
-                let stages = config.addon_stages.values().flatten();
-                stages.map(|stage| stage.name.clone()).collect()
-            }
         };
-        let seen = names.into_iter().map(|chart| {
+        let kind = kind(&cluster, marks, &target);
+        let seen = charts_needed(kind, &self.release().stages).into_iter().map(|chart| {
             let seen = self.chart_seen(&chart);
             (chart, seen)
         });

@@ -16,6 +16,7 @@ use super::cluster::{Cluster, stays};
 use super::releases::{Release, releases};
 use crate::given::{addon, at};
 
+#[expect(clippy::struct_excessive_bools, reason = "facts that are independent of each other")]
 pub(crate) struct World {
     pub(crate) releases: Vec<Release>,
     pub(crate) class: usize,
@@ -320,11 +321,7 @@ impl World {
             }
         }
         let contents = charts.into_iter().filter_map(|chart| self.contents(&chart));
-        contents
-            .collect::<Vec<_>>()
-            .into_iter()
-            .flat_map(BTreeMap::into_keys)
-            .collect()
+        contents.flat_map(BTreeMap::into_keys).collect()
     }
 
     /// Whoever answers the hook lets the Cluster go.
