@@ -7,4 +7,5 @@ mod journeys;
 mod observing;
 mod releases;
 mod rules;
+mod told;
 mod world;

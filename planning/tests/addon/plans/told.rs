@@ -1,0 +1,335 @@
+//! What is said of each thing that can be the matter, of add-ons that were complete: nothing of them is touched meanwhile.
+
+use crds::cluster_addon::{StagePhase, StageProgress};
+use crds::conditions::{ConditionStatus, ConditionType, Reason, Severity, find, lint};
+use jiff::SignedDuration;
+use planning::addon::{AddonObserved, AddonPlan, AddonWaiting, Connection, Layout, ReleaseSeen, Values, plan};
+use planning::next::Next;
+
+use super::world::World;
+use crate::given::at;
+
+/// Add-ons that are complete.
+fn complete() -> (World, AddonObserved) {
+    let mut world = World::new();
+    world.settle();
+    world.set_class(1);
+    world.settle();
+    world.assert_settled();
+    let observed = world.observe().expect("a ClusterAddon");
+    (world, observed)
+}
+
+fn type_and_reason(plan: &AddonPlan, type_: ConditionType) -> Option<Reason> {
+    let reason = find(&plan.status.conditions, type_)?.reason.clone()?;
+    reason.parse().ok()
+}
+
+/// The condition that tells of it, with severity and reason; the reason of `Stalled`, where only somebody's action helps; what is waited for.
+type Told = (ConditionType, Severity, Reason, Option<Reason>, AddonWaiting);
+
+fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
+    use ConditionType::{
+        ClusterAddonConfigValidated, ClusterReady, ClusterStackReleaseDownloaded, HelmChartApplied, HelmChartTemplated,
+    };
+    assert!(world.second > 60, "what has lasted is told from");
+    vec![
+        (
+            |observed| observed.release = ReleaseSeen::Absent,
+            (
+                ClusterStackReleaseDownloaded,
+                Severity::Warning,
+                Reason::ReleaseNotReady,
+                None,
+                AddonWaiting::Release,
+            ),
+        ),
+        (
+            |observed| {
+                let message = "it is being downloaded".to_owned();
+                observed.release = ReleaseSeen::NotReady { message };
+            },
+            (
+                ClusterStackReleaseDownloaded,
+                Severity::Info,
+                Reason::ReleaseNotReady,
+                None,
+                AddonWaiting::Release,
+            ),
+        ),
+        (
+            |observed| {
+                if let Some(cluster) = &mut observed.cluster {
+                    cluster.topology = None;
+                }
+            },
+            (
+                ClusterStackReleaseDownloaded,
+                Severity::Error,
+                Reason::InvalidSpec,
+                Some(Reason::InvalidSpec),
+                AddonWaiting::NoClass,
+            ),
+        ),
+        (
+            |observed| {
+                let topology = observed.cluster.as_mut().and_then(|cluster| cluster.topology.as_mut());
+                if let Some(topology) = topology {
+                    "v1.32.0".clone_into(&mut topology.version);
+                }
+            },
+            (
+                HelmChartApplied,
+                Severity::Warning,
+                Reason::VersionMismatch,
+                None,
+                AddonWaiting::Version,
+            ),
+        ),
+        (
+            |observed| {
+                let message = "cluster-addon-values.yaml:3: no such field".to_owned();
+                observed.values = Values::Failed { message };
+            },
+            (
+                HelmChartTemplated,
+                Severity::Error,
+                Reason::TemplateNewClusterStackOverwriteFailed,
+                Some(Reason::RenderFailed),
+                AddonWaiting::BrokenValues,
+            ),
+        ),
+        (
+            |observed| {
+                let message = "the values changed three times".to_owned();
+                observed.values = Values::Unstable { message };
+            },
+            (
+                HelmChartTemplated,
+                Severity::Warning,
+                Reason::RenderingUnstable,
+                Some(Reason::RenderingUnstable),
+                AddonWaiting::UnstableValues,
+            ),
+        ),
+        (
+            |observed| {
+                let message = "clusteraddon.yaml:7: unknown action".to_owned();
+                observed.layout = Layout::Wrong { message };
+            },
+            (
+                ClusterAddonConfigValidated,
+                Severity::Error,
+                Reason::ParsingClusterAddonConfigFailed,
+                Some(Reason::ParsingClusterAddonConfigFailed),
+                AddonWaiting::Layout,
+            ),
+        ),
+        (
+            |observed| observed.connection = Connection::Disconnected,
+            (
+                ClusterReady,
+                Severity::Warning,
+                Reason::ControlPlaneNotReady,
+                None,
+                AddonWaiting::Connection,
+            ),
+        ),
+        (
+            |observed| observed.connection = Connection::Connecting { since: at(0) },
+            (
+                ClusterReady,
+                Severity::Info,
+                Reason::ControlPlaneNotReady,
+                None,
+                AddonWaiting::Connection,
+            ),
+        ),
+        (
+            |observed| {
+                let message = "no route to host".to_owned();
+                observed.connection = Connection::Suspect { since: at(0), message };
+            },
+            (
+                ClusterReady,
+                Severity::Warning,
+                Reason::ControlPlaneNotReady,
+                None,
+                AddonWaiting::Connection,
+            ),
+        ),
+        (
+            |observed| {
+                let message = "users[0].user.exec is not allowed".to_owned();
+                observed.connection = Connection::Refused { message };
+            },
+            (
+                ClusterReady,
+                Severity::Error,
+                Reason::KubeconfigRefused,
+                Some(Reason::KubeconfigRefused),
+                AddonWaiting::Kubeconfig,
+            ),
+        ),
+        (
+            |observed| {
+                if let Some(cluster) = &mut observed.cluster {
+                    cluster.initialized = false;
+                }
+            },
+            (
+                ClusterReady,
+                Severity::Info,
+                Reason::ControlPlaneNotReady,
+                None,
+                AddonWaiting::ControlPlane,
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn whatever_is_the_matter_one_condition_says_it_and_ready_repeats_it_and_nothing_is_touched() {
+    let (world, complete) = complete();
+    for (change, (type_, severity, reason, stalled, waiting)) in matters(&world) {
+        let mut observed = complete.clone();
+        change(&mut observed);
+        let plan = plan(&observed, world.now());
+        let status = &plan.status;
+        let told = format!("{type_} {reason}: {:#?}", status.conditions);
+        let condition = find(&status.conditions, type_).expect(&told);
+        assert_eq!(
+            (condition.status, condition.severity),
+            (ConditionStatus::False, Some(severity)),
+            "{told}"
+        );
+        assert_eq!(type_and_reason(&plan, type_), Some(reason), "{told}");
+        assert_eq!(type_and_reason(&plan, ConditionType::Ready), Some(reason), "{told}");
+        assert!(
+            condition.message.as_ref().is_some_and(|message| !message.is_empty()),
+            "{told}"
+        );
+        assert_eq!(type_and_reason(&plan, ConditionType::Stalled), stalled, "{told}");
+        let goes_on = find(&status.conditions, ConditionType::Reconciling).is_some();
+        assert_eq!(goes_on, stalled.is_none(), "{told}");
+        assert_eq!(lint(&status.conditions, 1, 1), [], "{told}");
+        assert_eq!(plan.waiting, [waiting]);
+        assert_eq!(plan.steps, []);
+        let before = &complete.status;
+        assert!(!status.ready);
+        assert_eq!(
+            (&status.resources, &status.stages),
+            (&before.resources, &before.stages),
+            "{told}"
+        );
+        assert_eq!(
+            (&status.target, &status.applied),
+            (&before.target, &before.applied),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn what_is_about_to_pass_is_not_told() {
+    let (world, complete) = complete();
+    let now = world.now();
+    let soon = now + SignedDuration::from_secs(10);
+    let message = "no route to host".to_owned();
+    let passing: [(AddonObserved, AddonWaiting, Next); 3] = [
+        (
+            AddonObserved {
+                connection: Connection::Connecting { since: now },
+                ..complete.clone()
+            },
+            AddonWaiting::Connection,
+            Next::At(soon),
+        ),
+        (
+            AddonObserved {
+                connection: Connection::Suspect { since: now, message },
+                ..complete.clone()
+            },
+            AddonWaiting::Connection,
+            Next::At(soon),
+        ),
+        (
+            AddonObserved {
+                values: Values::Awaited,
+                ..complete.clone()
+            },
+            AddonWaiting::Values,
+            Next::Await,
+        ),
+    ];
+    for (observed, waiting, next) in passing {
+        let plan = plan(&observed, now);
+        assert_eq!((plan.steps, plan.waiting, plan.next), (vec![], vec![waiting], next));
+        assert_eq!(plan.status, complete.status);
+    }
+}
+
+/// A cluster that is to go while nobody knows what its stages need.
+fn going(release: ReleaseSeen, layout: Option<Layout>, after: i64) -> AddonPlan {
+    let (world, mut observed) = complete();
+    observed.release = release;
+    observed.layout = layout.unwrap_or(observed.layout);
+    if let Some(cluster) = &mut observed.cluster {
+        cluster.deleting = Some(world.now());
+        cluster.generation += 1;
+    }
+    plan(&observed, world.now() + SignedDuration::from_secs(after))
+}
+
+#[test]
+fn a_cluster_whose_release_cannot_be_used_is_held_as_long_as_its_stages_may_take_and_no_longer() {
+    let not_ready = || ReleaseSeen::NotReady {
+        message: "it is being downloaded".to_owned(),
+    };
+    for (after, passed_over) in [(0, false), (1199, false), (1200, true)] {
+        let plan = going(not_ready(), None, after);
+        let rows = &plan.status.stages;
+        assert_eq!(rows.len(), 2, "{rows:#?}");
+        let last = rows.last().expect("a row");
+        let StageProgress { phase, reason, .. } = last;
+        assert_eq!(
+            (*phase, reason.as_deref()),
+            (StagePhase::Pending, Some("ReleaseNotReady"))
+        );
+        assert_eq!(last.message.as_deref(), Some("it is being downloaded"));
+        assert_eq!(rows.iter().all(|row| row.passed_over), passed_over, "after {after} s");
+        assert_eq!(
+            plan.next != Next::Await,
+            !passed_over,
+            "{:?} after {after} s",
+            plan.next
+        );
+        let hook = plan.status.hook.expect("somebody has looked");
+        assert_eq!(hook.deadline, last.deadline);
+    }
+}
+
+#[test]
+fn a_cluster_whose_release_is_gone_or_has_no_stages_that_can_be_read_is_not_held() {
+    let wrong = Layout::Wrong {
+        message: "clusteraddon.yaml:7: unknown action".to_owned(),
+    };
+    let ready = ReleaseSeen::Ready {
+        addon_version: "v2".to_owned(),
+        kubernetes_version: "v1.33.1".to_owned(),
+    };
+    for plan in [going(ReleaseSeen::Absent, None, 0), going(ready, Some(wrong), 0)] {
+        assert_eq!(plan.status.stages, []);
+        assert!(
+            plan.status.hook.is_some(),
+            "whoever answers the hook knows that somebody has looked"
+        );
+    }
+}
+
+#[test]
+fn a_cluster_whose_release_has_not_been_read_is_held_by_whoever_answers_the_hook() {
+    let message = "it is being downloaded".to_owned();
+    let plan = going(ReleaseSeen::NotReady { message }, Some(Layout::NotRead), 0);
+    assert_eq!((plan.status.stages, plan.status.hook), (vec![], None));
+}
