@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crds::cluster_addon::{AddonAssets, AddonMemo, ClusterAddonStatus, HookProgress, StagePhase, StageProgress};
 use crds::conditions::{ConditionStatus, ConditionType, Finding, cut, merge, with_ready};
-use crds::release_files::OnFailure;
 use crds::resource::Resource;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -141,7 +140,7 @@ fn without_target(outlook: &Outlook<'_>, now: Timestamp) -> (Vec<StageProgress>,
         since: Some(whole_seconds(deleting)),
         deadline: Some(whole_seconds(end)),
         message: Some(message.clone()),
-        passed_over: now >= end || stage.on_failure == OnFailure::Continue && stage_is_late(stage, deleting, now),
+        passed_over: now >= end,
     };
     let rows: Vec<StageProgress> = stages.iter().map(row).collect();
     let progress = HookProgress {
@@ -151,11 +150,6 @@ fn without_target(outlook: &Outlook<'_>, now: Timestamp) -> (Vec<StageProgress>,
         message: (!rows.is_empty()).then_some(message),
     };
     (rows, Some(progress))
-}
-
-fn stage_is_late(stage: &Stage, deleting: Timestamp, now: Timestamp) -> bool {
-    let timeout = SignedDuration::try_from(stage.timeout).unwrap_or(SignedDuration::MAX);
-    deleting.saturating_add(timeout).is_ok_and(|end| now >= end)
 }
 
 fn whole_seconds(time: Timestamp) -> Time {

@@ -20,7 +20,7 @@ fn complete() -> (World, AddonObserved) {
     (world, observed)
 }
 
-fn type_and_reason(plan: &AddonPlan, type_: ConditionType) -> Option<Reason> {
+fn reason_of(plan: &AddonPlan, type_: ConditionType) -> Option<Reason> {
     let reason = find(&plan.status.conditions, type_)?.reason.clone()?;
     reason.parse().ok()
 }
@@ -28,13 +28,19 @@ fn type_and_reason(plan: &AddonPlan, type_: ConditionType) -> Option<Reason> {
 /// The condition that tells of it, with severity and reason; the reason of `Stalled`, where only somebody's action helps; what is waited for.
 type Told = (ConditionType, Severity, Reason, Option<Reason>, AddonWaiting);
 
-fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
+/// What is the matter.
+type Change = fn(&mut AddonObserved);
+
+fn matter(change: Change, told: Told) -> (Change, Told) {
+    (change, told)
+}
+
+fn matters() -> Vec<(Change, Told)> {
     use ConditionType::{
         ClusterAddonConfigValidated, ClusterReady, ClusterStackReleaseDownloaded, HelmChartApplied, HelmChartTemplated,
     };
-    assert!(world.second > 60, "what has lasted is told from");
     vec![
-        (
+        matter(
             |observed| observed.release = ReleaseSeen::Absent,
             (
                 ClusterStackReleaseDownloaded,
@@ -44,7 +50,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::Release,
             ),
         ),
-        (
+        matter(
             |observed| {
                 let message = "it is being downloaded".to_owned();
                 observed.release = ReleaseSeen::NotReady { message };
@@ -57,7 +63,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::Release,
             ),
         ),
-        (
+        matter(
             |observed| {
                 if let Some(cluster) = &mut observed.cluster {
                     cluster.topology = None;
@@ -71,7 +77,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::NoClass,
             ),
         ),
-        (
+        matter(
             |observed| {
                 let topology = observed.cluster.as_mut().and_then(|cluster| cluster.topology.as_mut());
                 if let Some(topology) = topology {
@@ -86,7 +92,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::Version,
             ),
         ),
-        (
+        matter(
             |observed| {
                 let message = "cluster-addon-values.yaml:3: no such field".to_owned();
                 observed.values = Values::Failed { message };
@@ -99,7 +105,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::BrokenValues,
             ),
         ),
-        (
+        matter(
             |observed| {
                 let message = "the values changed three times".to_owned();
                 observed.values = Values::Unstable { message };
@@ -112,7 +118,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::UnstableValues,
             ),
         ),
-        (
+        matter(
             |observed| {
                 let message = "clusteraddon.yaml:7: unknown action".to_owned();
                 observed.layout = Layout::Wrong { message };
@@ -125,7 +131,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::Layout,
             ),
         ),
-        (
+        matter(
             |observed| observed.connection = Connection::Disconnected,
             (
                 ClusterReady,
@@ -135,7 +141,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::Connection,
             ),
         ),
-        (
+        matter(
             |observed| observed.connection = Connection::Connecting { since: at(0) },
             (
                 ClusterReady,
@@ -145,7 +151,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::Connection,
             ),
         ),
-        (
+        matter(
             |observed| {
                 let message = "no route to host".to_owned();
                 observed.connection = Connection::Suspect { since: at(0), message };
@@ -158,7 +164,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::Connection,
             ),
         ),
-        (
+        matter(
             |observed| {
                 let message = "users[0].user.exec is not allowed".to_owned();
                 observed.connection = Connection::Refused { message };
@@ -171,7 +177,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
                 AddonWaiting::Kubeconfig,
             ),
         ),
-        (
+        matter(
             |observed| {
                 if let Some(cluster) = &mut observed.cluster {
                     cluster.initialized = false;
@@ -191,7 +197,7 @@ fn matters(world: &World) -> Vec<(fn(&mut AddonObserved), Told)> {
 #[test]
 fn whatever_is_the_matter_one_condition_says_it_and_ready_repeats_it_and_nothing_is_touched() {
     let (world, complete) = complete();
-    for (change, (type_, severity, reason, stalled, waiting)) in matters(&world) {
+    for (change, (type_, severity, reason, stalled, waiting)) in matters() {
         let mut observed = complete.clone();
         change(&mut observed);
         let plan = plan(&observed, world.now());
@@ -203,13 +209,13 @@ fn whatever_is_the_matter_one_condition_says_it_and_ready_repeats_it_and_nothing
             (ConditionStatus::False, Some(severity)),
             "{told}"
         );
-        assert_eq!(type_and_reason(&plan, type_), Some(reason), "{told}");
-        assert_eq!(type_and_reason(&plan, ConditionType::Ready), Some(reason), "{told}");
+        assert_eq!(reason_of(&plan, type_), Some(reason), "{told}");
+        assert_eq!(reason_of(&plan, ConditionType::Ready), Some(reason), "{told}");
         assert!(
             condition.message.as_ref().is_some_and(|message| !message.is_empty()),
             "{told}"
         );
-        assert_eq!(type_and_reason(&plan, ConditionType::Stalled), stalled, "{told}");
+        assert_eq!(reason_of(&plan, ConditionType::Stalled), stalled, "{told}");
         let goes_on = find(&status.conditions, ConditionType::Reconciling).is_some();
         assert_eq!(goes_on, stalled.is_none(), "{told}");
         assert_eq!(lint(&status.conditions, 1, 1), [], "{told}");
