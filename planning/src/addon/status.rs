@@ -95,7 +95,8 @@ fn memo(observed: &AddonObserved, written: Option<&AddonMemo>) -> Option<AddonMe
     }
 }
 
-/// When a cluster that is to go is let go, though nobody knows what its stages need. Nothing holds it up where they are not known either.
+/// When a cluster that is to go is let go, though nothing can be done for it: its stages get the time that they may take, and where nobody knows them, that of
+/// one.
 pub(super) fn end_of_deletion(outlook: &Outlook<'_>) -> Option<Timestamp> {
     let deleting = outlook.cluster.deleting?;
     let timeout = match stages_of_deletion(outlook) {

@@ -44,6 +44,10 @@ enum Event {
     Turn(&'static str),
     Connection(u8),
     Release,
+    /// Watches begin anew, or have listed.
+    Listing,
+    /// Charts begin to take long, or are rendered.
+    Rendering,
     Time(i64),
 }
 
@@ -63,6 +67,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         3 => chart.prop_map(Event::Turn),
         2 => (0_u8..5).prop_map(Event::Connection),
         1 => Just(Event::Release),
+        2 => Just(Event::Listing),
+        1 => Just(Event::Rendering),
         2 => (1_i64..2000).prop_map(Event::Time),
     ];
     prop::collection::vec(event, 0..120)
@@ -100,6 +106,8 @@ fn run(world: &mut World, events: &[Event]) {
                 }
             }
             Event::Connection(state) => world.connection = connection(world, *state),
+            Event::Listing => world.is_listed = !world.is_listed,
+            Event::Rendering => world.is_slow = !world.is_slow,
             Event::Release => world.is_release_ready = !world.is_release_ready,
             Event::Time(seconds) => world.second += seconds,
         }

@@ -6,7 +6,7 @@ use planning::addon::{
     AddonObserved, AddonSeen, ChartSeen, ClassOwner, ConditionSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen,
     StageConditions, Target, Values, Wanted, charts_needed, kind, stages, wanted,
 };
-use planning::object_key::{ObjectKey, ObjectRef};
+use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
 use planning::objects::{Intent, ObjectObserved, Rendering, Seen, key_of};
 use planning::waves::wave_of;
 
@@ -68,6 +68,9 @@ impl World {
                 let message = format!("the archive has no folder {chart}");
                 return ChartSeen::Missing { message };
             }
+            Some(Chart::Objects(_)) if self.is_slow => {
+                return ChartSeen::Found(Rendering::Awaited { failed: None });
+            }
             Some(Chart::Objects(_)) => {}
         }
         let contents = self.contents(chart).unwrap_or_default();
@@ -92,8 +95,9 @@ impl World {
         let owners = addon.metadata.owner_references.clone().unwrap_or_default();
         let charts = self.charts_seen(&marks);
         let objects = self.objects_seen(&charts);
+        let is_shown = self.is_shown();
         let origins = self.cluster.objects.iter();
-        let origins = origins.filter(|(key, live)| live.is_ours && objects.contains_key(*key));
+        let origins = origins.filter(|(key, live)| is_shown && live.is_ours && objects.contains_key(*key));
         Some(AddonObserved {
             namespace: "team".to_owned(),
             name: "cluster-addon-web".to_owned(),
@@ -128,7 +132,7 @@ impl World {
             connection: self.connection.clone(),
             origins: origins.map(|(key, live)| (key.clone(), live.chart.clone())).collect(),
             objects,
-            unlisted: BTreeSet::new(),
+            unlisted: self.unlisted(),
             unwatched: BTreeMap::new(),
             forbidden: BTreeSet::new(),
             marks,
@@ -176,27 +180,30 @@ impl World {
         around
     }
 
+    /// Whether the watches show what there is.
+    fn is_shown(&self) -> bool {
+        self.is_listed && self.connection == Connection::Healthy && self.reached.is_some()
+    }
+
+    /// The kinds of the annotation that a watch does not show yet.
+    fn unlisted(&self) -> BTreeSet<GroupKind> {
+        let kinds = self.group_kinds.clone().filter(|_| !self.is_shown());
+        kinds.unwrap_or_default()
+    }
+
     fn objects_seen(&mut self, charts: &BTreeMap<String, ChartSeen>) -> BTreeMap<ObjectKey, ObjectObserved> {
-        let is_connected = self.connection == Connection::Healthy && self.reached.is_some();
+        let is_shown = self.is_shown();
         let mut keys: BTreeSet<ObjectKey> = self.status().resources.iter().map(key_of).collect();
         for chart in charts.values() {
             if let ChartSeen::Found(Rendering::Rendered { intents }) = chart {
                 keys.extend(intents.keys().cloned());
             }
         }
-        let live = self
-            .cluster
-            .objects
-            .iter()
-            .filter(|(_, live)| is_connected && live.is_ours);
+        let live = self.cluster.objects.iter().filter(|(_, live)| is_shown && live.is_ours);
         keys.extend(live.map(|(key, _)| key.clone()));
         let mut objects = BTreeMap::new();
         for key in keys {
-            let live = self
-                .cluster
-                .objects
-                .get(&key)
-                .filter(|live| is_connected && live.is_ours);
+            let live = self.cluster.objects.get(&key).filter(|live| is_shown && live.is_ours);
             let seen = live.map(|live| Seen {
                 uid: live.uid.to_string(),
                 trigger: live.trigger(),
@@ -215,7 +222,7 @@ impl World {
             let object = ObjectObserved {
                 version: "v1".to_owned(),
                 served,
-                watched: is_connected,
+                watched: is_shown,
                 seen,
                 memory: memory.clone(),
                 ..ObjectObserved::default()

@@ -64,7 +64,12 @@ impl World {
         }
         let named = |key: &ObjectKey| made.status.resources.iter().any(|row| key_of(row) == *key);
         let there = self.cluster.objects.iter().filter(|(_, live)| live.is_ours);
-        if observed.cluster.is_some() && is_reached && made.steps.is_empty() && self.target().is_some() {
+        if observed.cluster.is_some()
+            && is_reached
+            && self.is_listed
+            && made.steps.is_empty()
+            && self.target().is_some()
+        {
             for (key, _) in there {
                 assert!(named(key) || stays(key), "{key} is forgotten: {}", told());
             }

@@ -45,6 +45,10 @@ pub(crate) struct World {
     /// What the annotation says that approves a prune.
     pub(crate) approved_prune: Option<String>,
     pub(crate) is_paused: bool,
+    /// The watches have shown what there is.
+    pub(crate) is_listed: bool,
+    /// Charts take long to render.
+    pub(crate) is_slow: bool,
     /// What conditions that do not hold say.
     pub(crate) words: u32,
     /// Stages whose conditions do not hold, by chart.
@@ -88,6 +92,8 @@ impl World {
             prune_limit: PruneLimit::Percent(100),
             approved_prune: None,
             is_paused: false,
+            is_listed: true,
+            is_slow: false,
             words: 0,
             unmet: BTreeSet::new(),
             memo: None,
@@ -241,6 +247,8 @@ impl World {
         self.unmet.clear();
         self.crash = None;
         self.is_release_ready = true;
+        self.is_listed = true;
+        self.is_slow = false;
         self.set_version();
         if self.release().is_faulty {
             self.class = 1;
