@@ -357,6 +357,7 @@ fn progress(told: &Told<'_>) -> String {
         Some(AddonWaiting::Version) => "waits until class and Kubernetes version of the Cluster fit",
         Some(AddonWaiting::Values | AddonWaiting::NextLayout) => "waits until the values are made",
         Some(AddonWaiting::ControlPlane | AddonWaiting::Connection) => "waits until the cluster answers",
+        Some(AddonWaiting::Watches) => "waits until the watches of its objects have listed",
         Some(AddonWaiting::Objects(wait)) if outlook.way.as_ref().is_none_or(|way| way.course.is_done()) => {
             return wait.progress(about_objects(told.waiting));
         }

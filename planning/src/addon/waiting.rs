@@ -10,7 +10,8 @@ use super::hook::Hook;
 use super::observed::{ChartSeen, Connection, Layout};
 use super::outlook::Outlook;
 use super::target::Wanted;
-use crate::objects::{Decisions, ObjectSet, Rendering, Wait};
+use crate::object_key::ObjectKey;
+use crate::objects::{Decisions, ObjectObserved, ObjectSet, Rendering, Wait};
 
 /// Why nothing more happens, as data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -74,6 +75,8 @@ pub enum AddonWaiting {
         /// Which.
         stage: StageKey,
     },
+    /// Watches have not shown yet how its objects are: what the status says of them still stands.
+    Watches,
     /// Something about its objects.
     #[serde(untagged)]
     Objects(Wait),
@@ -86,8 +89,15 @@ pub(super) fn waiting(outlook: &Outlook<'_>, set: &ObjectSet<'_>, decisions: &De
     waiting.extend(for_the_cluster(outlook));
     waiting.extend(for_stages(outlook));
     waiting.extend(for_charts(outlook));
+    waiting.extend(for_watches(set));
     waiting.extend(set.waits(decisions).into_iter().map(AddonWaiting::Objects));
     waiting.into_iter().collect()
+}
+
+fn for_watches(set: &ObjectSet<'_>) -> Option<AddonWaiting> {
+    let is_open =
+        |(key, object): (&ObjectKey, &ObjectObserved)| object.served && !object.watched && set.intent(key).is_some();
+    set.objects.iter().any(is_open).then_some(AddonWaiting::Watches)
 }
 
 fn for_the_target(outlook: &Outlook<'_>) -> Option<AddonWaiting> {
