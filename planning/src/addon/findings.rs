@@ -344,10 +344,10 @@ fn stall(told: &Told<'_>, waiting: &AddonWaiting) -> Option<(Reason, String)> {
     }
 }
 
-/// Whether the stage that is worked on is of this chart.
+/// Whether the stage that is worked on is of this chart; where none is any more, each of them is kept in line.
 fn has_turn(outlook: &Outlook<'_>, chart: &str) -> bool {
     let current = outlook.way.as_ref().and_then(|way| way.course.current());
-    current.is_some_and(|stage| stage.key.name == chart)
+    current.is_none_or(|stage| stage.key.name == chart)
 }
 
 fn progress(told: &Told<'_>) -> String {
