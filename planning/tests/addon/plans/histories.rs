@@ -133,8 +133,8 @@ fn connection(world: &World, state: u8) -> Connection {
 proptest! {
     #![proptest_config(config())]
 
-    /// F2, F3, F5, F6, F9 to F14: whatever is written, lost, killed, edited, deleted or faulty, every cluster gets all that its class says and loses all that it
-    /// does not say any more, and nothing else (the rules of every write and every plan hold on the way).
+    /// F2, F3, F5, F6, F9 to F14: whatever is written, lost, killed, edited, deleted or faulty, every cluster gets all that its class says and loses all
+    /// that it does not say any more, and nothing else (the rules of every write and every plan hold on the way).
     #[test]
     fn whatever_happens_the_add_ons_come_out_as_the_class_says(events in events()) {
         let mut world = World::new();

@@ -35,9 +35,10 @@ fn matter(change: Change, told: Told) -> (Change, Told) {
     (change, told)
 }
 
-fn matters() -> Vec<(Change, Told)> {
+/// It is not known what the cluster shall have.
+fn matters_of_the_target() -> Vec<(Change, Told)> {
     use ConditionType::{
-        ClusterAddonConfigValidated, ClusterReady, ClusterStackReleaseDownloaded, HelmChartApplied, HelmChartTemplated,
+        ClusterAddonConfigValidated, ClusterStackReleaseDownloaded, HelmChartApplied, HelmChartTemplated,
     };
     vec![
         matter(
@@ -131,6 +132,13 @@ fn matters() -> Vec<(Change, Told)> {
                 AddonWaiting::Layout,
             ),
         ),
+    ]
+}
+
+/// The cluster cannot be reached.
+fn matters_of_the_cluster() -> Vec<(Change, Told)> {
+    use ConditionType::ClusterReady;
+    vec![
         matter(
             |observed| observed.connection = Connection::Disconnected,
             (
@@ -197,7 +205,9 @@ fn matters() -> Vec<(Change, Told)> {
 #[test]
 fn whatever_is_the_matter_one_condition_says_it_and_ready_repeats_it_and_nothing_is_touched() {
     let (world, complete) = complete();
-    for (change, (type_, severity, reason, stalled, waiting)) in matters() {
+    for (change, (type_, severity, reason, stalled, waiting)) in
+        matters_of_the_target().into_iter().chain(matters_of_the_cluster())
+    {
         let mut observed = complete.clone();
         change(&mut observed);
         let plan = plan(&observed, world.now());
