@@ -4,6 +4,13 @@
 //! A call of a hook is never what starts something. What is due is derived from the Cluster and its control plane; a call is a question about that. So a
 //! hook that is never called, called twice, on another replica or with an old object changes nothing. In the status is only what cannot be seen any more
 //! (that a condition held once, since when something is waited for), so losing it costs time.
+//!
+//! A driver uses it so:
+//!
+//! 1. [`presence`] says whether there is a ClusterAddon; of one that is there, [`plan()`] decides everything else, its end included.
+//! 2. It fills an [`AddonObserved`]: [`wanted`], [`kind`] and [`charts_needed`] tell which charts have to be rendered, and [`AddonWaiting::Condition`] of the
+//!    last plan what has to be evaluated. In `objects` is all that the inventory names, these charts ask for, or a watch shows with our mark.
+//! 3. It performs the steps; [`AddonPlan::charts`] says whose form of an object is meant. It looks again, and writes the status when no step is left.
 
 mod action;
 mod answer;
