@@ -7,8 +7,8 @@
 //!
 //! A driver uses it so:
 //!
-//! 1. [`presence`] says whether there is a ClusterAddon; of one that is there, [`plan()`] decides everything else, its end included.
-//! 2. It fills an [`AddonObserved`]: [`wanted`], [`kind`] and [`charts_needed`] tell which charts have to be rendered, and [`AddonWaiting::Condition`] of the
+//! 1. [`presence()`] says whether there is a ClusterAddon; of one that is there, [`plan()`] decides everything else, its end included.
+//! 2. It fills an [`AddonObserved`]: [`wanted()`], [`kind()`] and [`charts_needed()`] tell which charts have to be rendered, and [`AddonWaiting::Condition`] of the
 //!    last plan what has to be evaluated. In `objects` is all that the inventory names, these charts ask for, or a watch shows with our mark.
 //! 3. It performs the steps; [`AddonPlan::charts`] says whose form of an object is meant. It looks again, and writes the status when no step is left.
 

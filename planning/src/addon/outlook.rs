@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::cluster_addon::{ClusterAddonStatus, HookProgress, StageAction, StagePhase};
+use crds::cluster_addon::{ClusterAddonStatus, HookProgress, StageAction, StagePhase, StageProgress};
 use jiff::Timestamp;
 
 use super::cluster::ClusterSeen;
@@ -67,7 +67,8 @@ impl<'a> Way<'a> {
     fn to(target: Target, layout: &'a Stages, observed: &AddonObserved, cluster: &ClusterSeen, now: Timestamp) -> Self {
         let kind = kind(cluster, &observed.marks, &target);
         let stages = stages(kind, layout);
-        let works = if is_reached(observed, cluster) {
+        // Of stages that were done nobody asks how their work is.
+        let works = if is_reached(observed, cluster) && !is_complete(&observed.status, &target, &stages) {
             Works::of(observed, kind, layout, &stages, now)
         } else {
             Works::default()
@@ -139,6 +140,22 @@ impl<'a> Way<'a> {
 /// Whether anything can be known of the objects of the cluster.
 pub(super) fn is_reached(observed: &AddonObserved, cluster: &ClusterSeen) -> bool {
     cluster.initialized && observed.connection == Connection::Healthy
+}
+
+/// Whether the status says that all of these stages were done for this target.
+fn is_complete(status: &ClusterAddonStatus, target: &Target, stages: &[Stage]) -> bool {
+    let is_done = |(row, Stage { key, .. }): (&StageProgress, &Stage)| {
+        row.phase == StagePhase::Done
+            && row.name == key.name
+            && row.action == key.action
+            && row.hook.as_deref() == Some(key.hook.name())
+    };
+    status
+        .target
+        .as_ref()
+        .is_some_and(|recorded| target.is_digest_of(recorded))
+        && status.stages.len() == stages.len()
+        && status.stages.iter().zip(stages).all(is_done)
 }
 
 /// Whether a stage may have written anything, and what it wants has to be as it left it.

@@ -39,7 +39,7 @@ pub struct AddonPlan {
     pub next: Next,
 }
 
-/// Decides about a ClusterAddon that is there. Whether one is made is decided by [`presence`].
+/// Decides about a ClusterAddon that is there. Whether one is made is decided by [`presence()`].
 pub fn plan(observed: &AddonObserved, now: Timestamp) -> AddonPlan {
     let presence = presence(observed.cluster.as_ref(), observed.class, Some(&observed.seen));
     match (presence, &observed.cluster) {
