@@ -11,6 +11,7 @@ use operator_kit::telemetry::Collector;
 use sourcing::{DownloadArgs, UsualArgs};
 
 use self::later::LaterArgs;
+use crate::clusters::Keeps;
 
 /// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
 ///
@@ -50,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) trusted_root_file: Option<PathBuf>,
 
-    /// How many releases and stacks are worked on at once, unless one of the flags below says otherwise.
+    /// How many releases, stacks and add-ons of clusters are worked on at once, unless one of the flags below says otherwise.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) concurrency: u16,
 
@@ -61,6 +62,15 @@ pub(crate) struct Args {
     /// How many ClusterStackReleases are worked on at once.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) clusterstackrelease_concurrency: Option<u16>,
+
+    /// How many ClusterAddons are worked on at once, with --cluster-addons; without effect otherwise.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
+    pub(crate) clusteraddon_concurrency: Option<u16>,
+
+    /// Look after the add-ons of Clusters whose class is of a cluster stack. Not complete in this version, so not for clusters that are needed:
+    /// ClusterAddons are made, kept and deleted with their Clusters and say how these are, and nothing is applied in a cluster yet.
+    #[arg(long)]
+    pub(crate) cluster_addons: bool,
 
     #[command(flatten)]
     pub(crate) requests: RequestArgs,
@@ -112,6 +122,22 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// What is kept of Clusters for that.
+    pub(crate) fn keeps(&self) -> Keeps {
+        if self.cluster_addons {
+            Keeps::Facts
+        } else {
+            Keeps::Classes
+        }
+    }
+
+    /// The flags that were given and have no effect, for a word in the log.
+    pub(crate) fn without_effect(&self) -> Vec<&'static str> {
+        let is_idle = self.clusteraddon_concurrency.is_some() && !self.cluster_addons;
+        let idle = is_idle.then_some("--clusteraddon-concurrency");
+        idle.into_iter().chain(self.later.given()).collect()
+    }
+
     /// What flags ask for together and cannot be had, in words for whoever set them.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.usual.source().map_err(|error| error.to_string())?;
@@ -175,7 +201,7 @@ mod tests {
         ])
         .expect("flags of the contract");
         assert_eq!(
-            args.later.given(),
+            args.without_effect(),
             ["--clusteraddon-concurrency", "--hook-port", "--hook-cert-dir"]
         );
         assert!(args.lease.leader_elect);
@@ -209,7 +235,8 @@ mod tests {
             ("", "")
         );
         assert_eq!(args.log.log_level, "info");
-        assert_eq!(args.later.given(), Vec::<&str>::new());
+        assert_eq!(args.without_effect(), Vec::<&str>::new());
+        assert!(!args.cluster_addons);
     }
 
     #[test]

@@ -1,22 +1,27 @@
-//! Which releases are in use: the classes that Clusters name, wherever the Clusters live.
+//! Which releases are in use: the classes that Clusters name, wherever the Clusters live; and of Clusters that have add-ons of ours, or may have, what
+//! decides about these.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+mod facts;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crds::names::ReleaseTag;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::{Discovery, DiscoveryError};
-use operator_kit::object::GroupKind;
+use operator_kit::object::{GroupKind, ObjectKey};
 use operator_kit::pages::Pages;
-use operator_kit::projection::{Notice, ProjectedWatch};
+use operator_kit::projection::{Notice, Place, ProjectedWatch};
+use operator_kit::read::{ReadError, read};
 use operator_kit::shallow::Shallow;
 use operator_kit::telemetry::Readiness;
 use planning::topology::Topology;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::facts::{ClusterFacts, Part};
 use crate::shared_answer::SharedAnswer;
 
 /// The class that a Cluster uses.
@@ -28,9 +33,27 @@ pub(crate) struct ClassInUse {
     pub(crate) tag: ReleaseTag,
 }
 
-/// The watch of Clusters. Keeps a class name per Cluster, nothing else.
+/// What is kept of Clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// The class, where it is named like one of ours.
+    Classes,
+    /// Besides, what decides about add-ons: of these Clusters, and of those that have a ClusterAddon.
+    Facts,
+}
+
+/// What is kept of one Cluster. Nothing of those of foreign classes, or without one, that have no ClusterAddon.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) class: Option<ClassInUse>,
+    pub(crate) facts: Option<Box<ClusterFacts>>,
+}
+
+/// The watch of Clusters.
 pub(crate) struct Clusters {
-    watch: ProjectedWatch<ClassInUse>,
+    watch: ProjectedWatch<Kept>,
+    /// Those that have a ClusterAddon.
+    tended: Arc<RwLock<HashSet<Place>>>,
     client: Client,
     discovery: Discovery,
     listed: SharedAnswer<Users, ClustersError>,
@@ -62,14 +85,14 @@ pub(crate) struct ClusterSight {
     pub(crate) discovery: Discovery,
     pub(crate) crds: CrdWatch,
     pub(crate) clusters: Arc<Clusters>,
-    pub(crate) notices: mpsc::Receiver<Notice<ClassInUse>>,
+    pub(crate) notices: mpsc::Receiver<Notice<Kept>>,
 }
 
 impl ClusterSight {
-    pub(crate) fn start(client: &Client, readiness: &Readiness, cancel: &CancellationToken) -> Self {
+    pub(crate) fn start(client: &Client, keeps: Keeps, readiness: &Readiness, cancel: &CancellationToken) -> Self {
         let discovery = Discovery::new(client.clone());
         let crds = CrdWatch::start(client.clone(), discovery.clone(), readiness, cancel.clone());
-        let (clusters, notices) = Clusters::start(client.clone(), discovery.clone(), &crds, cancel.clone());
+        let (clusters, notices) = Clusters::start(client.clone(), discovery.clone(), &crds, keeps, cancel.clone());
         Self {
             discovery,
             crds,
@@ -90,13 +113,17 @@ impl Clusters {
         client: Client,
         discovery: Discovery,
         crds: &CrdWatch,
+        keeps: Keeps,
         cancel: CancellationToken,
-    ) -> (Self, mpsc::Receiver<Notice<ClassInUse>>) {
+    ) -> (Self, mpsc::Receiver<Notice<Kept>>) {
         let (reader, kinds) = (client.clone(), discovery.clone());
-        let (watch, notices) =
-            ProjectedWatch::start(client, discovery, crds, kind(), |cluster| class_in_use(cluster), cancel);
+        let tended = Arc::new(RwLock::new(HashSet::new()));
+        let of_add_ons = Arc::clone(&tended);
+        let project = move |cluster: &Shallow<DynamicObject>| kept(cluster, keeps, &of_add_ons);
+        let (watch, notices) = ProjectedWatch::start(client, discovery, crds, kind(), project, cancel);
         let clusters = Self {
             watch,
+            tended,
             client: reader,
             discovery: kinds,
             listed: SharedAnswer::default(),
@@ -115,8 +142,8 @@ impl Clusters {
             return None;
         }
         let mut used: BTreeMap<ReleaseTag, BTreeSet<String>> = BTreeMap::new();
-        for ((cluster_namespace, name), class) in self.watch.snapshot() {
-            if class.namespace == namespace {
+        for ((cluster_namespace, name), kept) in self.watch.snapshot() {
+            if let Some(class) = kept.class.as_ref().filter(|class| class.namespace == namespace) {
                 used.entry(class.tag.clone())
                     .or_default()
                     .insert(format!("{cluster_namespace}/{name}"));
@@ -127,12 +154,51 @@ impl Clusters {
 
     /// The releases that Clusters use, by namespace and tag; `None` until all Clusters are known.
     pub(crate) fn in_use(&self) -> Option<BTreeSet<(String, ReleaseTag)>> {
-        let classes = self.watch.synced().then(|| self.watch.snapshot())?.into_iter();
-        Some(
-            classes
-                .map(|(_, class)| (class.namespace.clone(), class.tag.clone()))
-                .collect(),
-        )
+        let all = self.watch.synced().then(|| self.watch.snapshot())?.into_iter();
+        let classes = all.filter_map(|(_, kept)| kept.class.clone());
+        Some(classes.map(|class| (class.namespace, class.tag)).collect())
+    }
+
+    /// Whether all Clusters are known: before that, absence means nothing.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.watch.synced()
+    }
+
+    /// What decides about the add-ons of a Cluster, as the watch saw it last. `None` also of Clusters of which that is not kept.
+    pub(crate) fn facts(&self, namespace: &str, name: &str) -> Option<ClusterFacts> {
+        self.watch.get(namespace, name)?.facts.as_deref().cloned()
+    }
+
+    /// The Clusters (namespace and name) that the test accepts, of those of which facts are kept.
+    pub(crate) fn with_facts(&self, accept: impl Fn(&Kept, &ClusterFacts) -> bool) -> Vec<Place> {
+        let accept = |_: &Place, kept: &Kept| kept.facts.as_deref().is_some_and(|facts| accept(kept, facts));
+        let accepted = self.watch.select(accept).into_iter();
+        accepted.map(|(place, _)| place).collect()
+    }
+
+    /// The same as [`Self::facts`] of any Cluster as it is now, as the API server itself says; `None` when it says that there is none.
+    pub(crate) async fn read(&self, namespace: &str, name: &str) -> Result<Option<ClusterFacts>, ReadError> {
+        let key = ObjectKey::new(CLUSTER_API_GROUP, "Cluster", namespace, name);
+        let found = read(&self.client, &self.discovery, &self.crds, &key).await?;
+        Ok(found.as_ref().map(ClusterFacts::of))
+    }
+
+    /// The version in which the kind is served, for references to Clusters; `None` while it is not.
+    pub(crate) async fn api_version(&self) -> Result<Option<String>, DiscoveryError> {
+        let resolved = self.crds.resolve_kind(&self.discovery, &kind()).await?;
+        Ok(resolved.map(|resolved| resolved.resource.api_version))
+    }
+
+    /// A Cluster has a ClusterAddon: from its next change on facts are kept, whatever its class.
+    pub(crate) fn tend(&self, namespace: &str, name: &str) {
+        let mut tended = self.tended.write().unwrap_or_else(PoisonError::into_inner);
+        tended.insert((namespace.to_owned(), name.to_owned()));
+    }
+
+    /// It has none any more.
+    pub(crate) fn forget(&self, namespace: &str, name: &str) {
+        let mut tended = self.tended.write().unwrap_or_else(PoisonError::into_inner);
+        tended.remove(&(namespace.to_owned(), name.to_owned()));
     }
 
     /// The Clusters (`namespace/name`) that use a release now, as the API server itself says. A watch may be behind by as long as it takes to begin
@@ -174,6 +240,17 @@ impl Clusters {
 
 fn kind() -> GroupKind {
     GroupKind::new(CLUSTER_API_GROUP, "Cluster")
+}
+
+fn kept(cluster: &DynamicObject, keeps: Keeps, tended: &RwLock<HashSet<Place>>) -> Option<Kept> {
+    let class = class_in_use(cluster);
+    let is_tended = || {
+        let place = (cluster.namespace().unwrap_or_default(), cluster.name_any());
+        tended.read().unwrap_or_else(PoisonError::into_inner).contains(&place)
+    };
+    let has_facts = keeps == Keeps::Facts && (class.is_some() || is_tended());
+    let facts = has_facts.then(|| Box::new(ClusterFacts::of(cluster)));
+    (class.is_some() || facts.is_some()).then_some(Kept { class, facts })
 }
 
 /// A Cluster without topology, or with a class that is not named like ours, is none of our business.

@@ -21,6 +21,7 @@ use planning::warnings::warnings;
 use release::Admitted;
 use rendering::Rendered;
 
+use crate::addon::Addons;
 use crate::charts::Charts;
 use crate::clock::Clock;
 use crate::clusters::Clusters;
@@ -48,6 +49,8 @@ pub(crate) struct Context {
     pub(crate) charts: Charts,
     pub(crate) stacks: Freshest<ClusterStack>,
     pub(crate) releases: Freshest<ClusterStackRelease>,
+    /// Where the add-ons of Clusters are looked after.
+    pub(crate) addons: Option<Addons>,
     pub(crate) memories: Memories<ClusterStackRelease, ReleaseMemory>,
     pub(crate) claims: Claims,
     pub(crate) live_marks: LiveMarks,
@@ -59,6 +62,21 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Waits until all of our own kinds that are worked on have been listed.
+    pub(crate) async fn listed(&self) {
+        self.stacks.listed().await;
+        self.releases.listed().await;
+        if let Some(addons) = &self.addons {
+            addons.objects.listed().await;
+        }
+    }
+
+    /// Whether [`Self::listed`] would return at once.
+    pub(crate) fn is_listed(&self) -> bool {
+        let addons = self.addons.as_ref();
+        self.stacks.is_listed() && self.releases.is_listed() && addons.is_none_or(|addons| addons.objects.is_listed())
+    }
+
     /// Whether a stack is in a shard of this process.
     pub(crate) fn has_stack(&self, stack: &ClusterStack) -> bool {
         self.tenure.holds(shard_of_stack(stack, self.tenure.count()))

@@ -6,12 +6,14 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use crds::{ClusterStack, ClusterStackRelease};
+use crds::cluster_addon::ClusterAddon;
+use crds::{ClusterStack, ClusterStackRelease, labels};
 use futures::{Stream, StreamExt};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::{self, Event};
 
+use crate::addon::cluster_of;
 use crate::context::Context;
 use crate::release::mark;
 use crate::triggers::Triggers;
@@ -59,6 +61,38 @@ where
     };
     let (listing, triggers) = (Arc::clone(context), triggers.clone());
     changed(events, take, move || triggers.releases_listed(&listing))
+}
+
+/// The ClusterAddons to look at because they changed. Of Clusters that have one more is kept than of others.
+pub(crate) fn addon_events<S>(
+    context: &Arc<Context>,
+    triggers: &Triggers,
+    events: S,
+) -> impl Stream<Item = watcher::Result<ClusterAddon>> + Send + 'static
+where
+    S: Stream<Item = watcher::Result<Event<ClusterAddon>>> + Send + 'static,
+{
+    let (taking, telling) = (Arc::clone(context), triggers.clone());
+    let take = move |event: &Event<ClusterAddon>| {
+        let Some(addons) = &taking.addons else { return };
+        for addon in addons.objects.take(event) {
+            let namespace = addon.namespace().unwrap_or_default();
+            addons
+                .memories
+                .forget(&labels::part_of("ClusterAddon", &namespace, &addon.name_any()));
+            if let Some((namespace, cluster)) = cluster_of(&addon) {
+                taking.clusters.forget(&namespace, &cluster);
+            }
+            telling.addon_gone(&taking, &addon);
+        }
+        if let Event::Apply(addon) | Event::InitApply(addon) = event
+            && let Some((namespace, cluster)) = cluster_of(addon)
+        {
+            taking.clusters.tend(&namespace, &cluster);
+        }
+    };
+    let (listing, triggers) = (Arc::clone(context), triggers.clone());
+    changed(events, take, move || triggers.every_cluster(&listing))
 }
 
 /// Passes on the objects that changed one by one; `listed` is called when a list has ended. `take` is told everything first.

@@ -1,11 +1,14 @@
 //! The core operator: ClusterStacks become releases, releases become usable ClusterClasses.
 
+mod addon;
 mod args;
+mod by_kind;
 mod census;
 mod charts;
 mod clock;
 mod clusters;
 mod context;
+mod driver;
 mod errands;
 #[cfg(test)]
 mod every_call;

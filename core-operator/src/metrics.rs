@@ -38,6 +38,7 @@ struct OutcomeLabels {
 pub(crate) struct Metrics {
     pub(crate) stacks: Work,
     pub(crate) releases: Work,
+    pub(crate) addons: Work,
     applies: Family<OutcomeLabels, Counter>,
     apply_seconds: Histogram,
     render_seconds: Histogram,
@@ -45,10 +46,11 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let [stacks, releases] = work::register(registry);
+        let [stacks, releases, addons] = work::register(registry);
         let metrics = Self {
             stacks,
             releases,
+            addons,
             applies: Family::default(),
             apply_seconds: seconds(),
             render_seconds: seconds(),

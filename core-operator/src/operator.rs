@@ -1,21 +1,19 @@
 //! The watches and drivers of a process that may work.
 
-use std::convert::Infallible;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
+use crds::cluster_addon::ClusterAddon;
 use crds::{ClusterStack, ClusterStackRelease, labels};
-use futures::channel::mpsc::{UnboundedReceiver, unbounded};
-use futures::future::BoxFuture;
+use futures::channel::mpsc::UnboundedReceiver;
 use futures::{FutureExt, Stream, StreamExt};
 use kube::core::{DeserializeGuard, NamespaceResourceScope};
-use kube::runtime::controller::{self, Action, Config};
-use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::reflector;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{Store, store};
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::{Controller, reflector};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, Resource};
 use operator_kit::events::Events;
 use operator_kit::lease::Tenure;
 use operator_kit::objects::{Marked, ObjectWatches};
@@ -27,18 +25,19 @@ use serde::de::DeserializeOwned;
 use sourcing::Connector;
 use tokio_util::sync::CancellationToken;
 
+use crate::addon::{self, Addons, ClusterPlace, Parts};
 use crate::args::Args;
 use crate::census::Census;
 use crate::charts::Charts;
 use crate::clock::Clock;
 use crate::clusters::ClusterSight;
 use crate::context::Context;
+use crate::driver::{Driver, reconcile};
 use crate::freshest::Freshest;
-use crate::heard::{release_events, stack_events};
-use crate::latecomers::Latecomers;
+use crate::heard::{addon_events, release_events, stack_events};
 use crate::leftovers::Leftovers;
 use crate::looking::Looking;
-use crate::metrics::{Metrics, Outcome, Supply, Work};
+use crate::metrics::{Metrics, Supply};
 use crate::objects::{Memories, Place};
 use crate::providers::Providers;
 use crate::release::{Claims, LiveMarks};
@@ -46,7 +45,7 @@ use crate::sources::{Cache, CacheOptions, SourceOptions, Sources};
 use crate::stack::StackMemories;
 use crate::surroundings::look_around;
 use crate::tasks::{Task, Tasks};
-use crate::triggers::{self, News, Triggers};
+use crate::triggers::{self, News, Queues, Triggers};
 
 /// Memory for rendered charts that may be asked for again soon.
 const RENDER_CACHE_BYTES: usize = 1 << 20;
@@ -56,9 +55,6 @@ const RECORD_LIMITS: RecordLimits = RecordLimits {
     files: 100_000,
     bytes: 2 << 30,
 };
-
-/// A panic in one reconcile is a bug; the object is looked at again after this long, the others go on.
-const AFTER_PANIC: Duration = Duration::from_mins(1);
 
 /// Of our own kinds per page: with the inventory of a large release one has some ten kilobytes.
 const PAGE_SIZE: u32 = 100;
@@ -105,55 +101,31 @@ pub(crate) async fn operate(
 ) -> anyhow::Result<()> {
     let surroundings = look_around(args.clone(), client.clone());
     tokio::spawn(stop.clone().run_until_cancelled_owned(surroundings));
-    let (stack_store, stack_writer) = store();
-    let (release_store, release_writer) = store();
-    tidings.census.count(&stack_store, &release_store);
-    let own = Own {
-        stacks: Freshest::new(stack_store.clone()),
-        releases: Freshest::by(release_store.clone(), handles_of_release),
-    };
+    let (own, writers) = own(args);
+    tidings.census.count(
+        &writers.stacks.as_reader(),
+        &writers.releases.as_reader(),
+        own.addons.as_ref().map(|(_, store)| store),
+    );
     let (triggers, queues) = Triggers::new();
-    let sight = sight.unwrap_or_else(|| ClusterSight::start(&client, &tidings.readiness, &stop));
+    let sight = sight.unwrap_or_else(|| ClusterSight::start(&client, args.keeps(), &tidings.readiness, &stop));
     let context = assemble(args, &client, sight, &tidings, own, &triggers, &stop)?;
     tidings.supply.tell_of(&context);
     let (following, waking, told) = (Arc::clone(&context), triggers.clone(), tidings.clone());
     tidings.tasks.start(Task::Triggers, stop.clone(), move || {
         triggers::follow_shards(Arc::clone(&following), waking.clone(), told.clone())
     });
-    let stacks = reflector(stack_writer, watch::<ClusterStack>(args, &client, &tidings.readiness));
-    let stack_events = stack_events(&context, &triggers, stacks);
-    let releases = reflector(
-        release_writer,
-        watch::<ClusterStackRelease>(args, &client, &tidings.readiness),
-    );
-    let release_events = release_events(&context, &triggers, releases);
-    let stacks = Driver {
-        events: stack_events,
-        store: stack_store,
-        queue: queues.stacks,
-        concurrency: args.clusterstack_concurrency.unwrap_or(args.concurrency),
-        work: tidings.metrics.stacks.clone(),
-        reconcile: |stack, context| reconcile(stack.as_ref(), context, crate::stack::reconcile),
-    };
-    let releases = Driver {
-        events: release_events,
-        store: release_store,
-        queue: queues.releases,
-        concurrency: args.clusterstackrelease_concurrency.unwrap_or(args.concurrency),
-        work: tidings.metrics.releases.clone(),
-        reconcile: |release, context| reconcile(release.as_ref(), context, crate::release::reconcile),
-    };
+    let driven = drive(args, &client, &tidings, &context, &triggers, (writers, queues), &stop);
     let work = async {
         tokio::join!(
-            stacks.run(&context, &stop).boxed(),
-            releases.run(&context, &stop).boxed(),
+            driven.boxed(),
             stop.run_until_cancelled(announce(&context, &tidings.watches))
         )
     };
     // Drivers that still wait for their first list have nothing to finish, and would not notice the end.
     let idle = async {
         stop.cancelled().await;
-        if context.stacks.is_listed() && context.releases.is_listed() {
+        if context.is_listed() {
             std::future::pending::<()>().await;
         }
     };
@@ -164,13 +136,90 @@ pub(crate) async fn operate(
     Ok(())
 }
 
+/// Runs the drivers until `stop`.
+async fn drive(
+    args: &Args,
+    client: &Client,
+    tidings: &Tidings,
+    context: &Arc<Context>,
+    triggers: &Triggers,
+    (writers, queues): (Writers, Queues),
+    stop: &CancellationToken,
+) {
+    let store = writers.stacks.as_reader();
+    let stacks = reflector(writers.stacks, watch::<ClusterStack>(args, client, &tidings.readiness));
+    let stacks = Driver {
+        events: stack_events(context, triggers, stacks),
+        store,
+        queue: queues.stacks,
+        concurrency: args.clusterstack_concurrency.unwrap_or(args.concurrency),
+        work: tidings.metrics.stacks.clone(),
+        reconcile: |stack, context| reconcile(stack.as_ref(), context, crate::stack::reconcile),
+    };
+    let store = writers.releases.as_reader();
+    let releases = reflector(
+        writers.releases,
+        watch::<ClusterStackRelease>(args, client, &tidings.readiness),
+    );
+    let releases = Driver {
+        events: release_events(context, triggers, releases),
+        store,
+        queue: queues.releases,
+        concurrency: args.clusterstackrelease_concurrency.unwrap_or(args.concurrency),
+        work: tidings.metrics.releases.clone(),
+        reconcile: |release, context| reconcile(release.as_ref(), context, crate::release::reconcile),
+    };
+    let addons = writers.addons.map(|writer| {
+        let concurrency = args.clusteraddon_concurrency.unwrap_or(args.concurrency);
+        look_after_clusters(tidings, context, triggers, queues.clusters, concurrency, stop);
+        let store = writer.as_reader();
+        let addons = reflector(writer, watch::<ClusterAddon>(args, client, &tidings.readiness));
+        Driver {
+            events: addon_events(context, triggers, addons),
+            store,
+            queue: queues.addons,
+            concurrency,
+            work: tidings.metrics.addons.clone(),
+            reconcile: |addon, context| reconcile(addon.as_ref(), context, addon::reconcile),
+        }
+    });
+    let addons = async {
+        if let Some(addons) = addons {
+            addons.run(context, stop).await;
+        }
+    };
+    tokio::join!(
+        stacks.run(context, stop).boxed(),
+        releases.run(context, stop).boxed(),
+        addons.boxed()
+    );
+}
+
+/// Begins to look after Clusters that have no ClusterAddon.
+fn look_after_clusters(
+    tidings: &Tidings,
+    context: &Arc<Context>,
+    triggers: &Triggers,
+    queue: UnboundedReceiver<ClusterPlace>,
+    concurrency: u16,
+    stop: &CancellationToken,
+) {
+    let (context, triggers) = (Arc::clone(context), triggers.clone());
+    tidings
+        .tasks
+        .start_with(Task::Making, stop.clone(), queue, move |queue| {
+            addon::make(Arc::clone(&context), triggers.clone(), queue, usize::from(concurrency))
+        });
+}
+
 /// Says that the process is ready when our own kinds have been listed.
 async fn announce(context: &Context, watches: &Gate) {
-    tokio::join!(context.stacks.listed(), context.releases.listed());
+    context.listed().await;
     watches.open();
     tracing::info!(
         stacks = context.stacks.watched().len(),
         releases = context.releases.watched().len(),
+        addons = context.addons.as_ref().map(|addons| addons.objects.watched().len()),
         "at work"
     );
 }
@@ -185,6 +234,32 @@ fn handles_of_release(release: &ClusterStackRelease) -> Vec<String> {
 struct Own {
     stacks: Freshest<ClusterStack>,
     releases: Freshest<ClusterStackRelease>,
+    /// Where add-ons are looked after.
+    addons: Option<(Freshest<ClusterAddon>, Store<ClusterAddon>)>,
+}
+
+/// What fills them.
+struct Writers {
+    stacks: Writer<ClusterStack>,
+    releases: Writer<ClusterStackRelease>,
+    addons: Option<Writer<ClusterAddon>>,
+}
+
+fn own(args: &Args) -> (Own, Writers) {
+    let (stacks, stack_writer) = store();
+    let (releases, release_writer) = store();
+    let (addons, addon_writer) = args.cluster_addons.then(store).unzip();
+    let own = Own {
+        stacks: Freshest::new(stacks),
+        releases: Freshest::by(releases, handles_of_release),
+        addons: addons.map(|store| (Freshest::new(Store::clone(&store)), store)),
+    };
+    let writers = Writers {
+        stacks: stack_writer,
+        releases: release_writer,
+        addons: addon_writer,
+    };
+    (own, writers)
 }
 
 /// Makes the handles, and starts what turns their news into triggers.
@@ -209,6 +284,20 @@ fn assemble(
     let (leftovers, left_behind) = Leftovers::start(client.clone(), discovery.clone(), &crds, here, stop.clone());
     let (providers, provider_changes) =
         Providers::new(client.clone(), discovery.clone(), crds.clone(), here, stop.clone());
+    let (addons, part_changes) = own
+        .addons
+        .map(|(objects, _)| {
+            let (parts, changes) = Parts::new(client.clone(), discovery.clone(), crds.clone(), here, stop.clone());
+            let addons = Addons {
+                objects,
+                parts,
+                memories: Memories::default(),
+                namespace: here.to_owned(),
+                watch_filter: args.scope.watch_filter.clone(),
+            };
+            (addons, changes)
+        })
+        .unzip();
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
         management: Place {
@@ -226,6 +315,7 @@ fn assemble(
         charts: Charts::new(RENDER_CACHE_BYTES, tidings.metrics.clone(), triggers.of_releases()),
         stacks: own.stacks,
         releases: own.releases,
+        addons,
         memories: Memories::default(),
         claims: Claims::default(),
         live_marks: LiveMarks::of(here),
@@ -240,6 +330,7 @@ fn assemble(
         clusters: cluster_notices,
         leftovers: left_behind,
         providers: provider_changes,
+        parts: part_changes,
         sources: source_changes,
         crds,
     };
@@ -327,133 +418,4 @@ fn readable<K: Resource<DynamicType = ()> + Clone>(event: Event<DeserializeGuard
         Event::Apply(guard) => Event::Apply(read(guard)?),
         Event::Delete(guard) => Event::Delete(read(guard)?),
     })
-}
-
-/// What came of one reconcile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// Nothing was done: the object is in a shard of another process.
-    NotOurs,
-    /// When to look again without a change, if that is known.
-    Done(Option<Duration>),
-}
-
-impl Look {
-    /// What to do next, and as what it counts, if it does.
-    fn outcome(self) -> (Option<Duration>, Option<Outcome>) {
-        match self {
-            Self::NotOurs => (None, None),
-            Self::Done(None) => (None, Some(Outcome::Settled)),
-            Self::Done(Some(delay)) => (Some(delay), Some(Outcome::Again)),
-        }
-    }
-}
-
-fn reconcile<K, F, R>(object: &K, context: Arc<Context>, reconcile: F) -> BoxFuture<'static, Look>
-where
-    K: Resource,
-    F: FnOnce(Arc<Context>, String, String) -> R,
-    R: Future<Output = Look> + Send + 'static,
-{
-    reconcile(context, object.namespace().unwrap_or_default(), object.name_any()).boxed()
-}
-
-/// What one driver is fed with and what it does.
-struct Driver<K, S>
-where
-    K: Resource<DynamicType = ()> + 'static,
-{
-    events: S,
-    store: Store<K>,
-    queue: UnboundedReceiver<ObjectRef<K>>,
-    concurrency: u16,
-    work: Work,
-    reconcile: Reconcile<K>,
-}
-
-/// What a driver does with an object.
-type Reconcile<K> = fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Look>;
-
-impl<K, S> Driver<K, S>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    S: Stream<Item = watcher::Result<K>> + Send + 'static,
-{
-    /// Runs until `stop`, and lets reconciles that are under way finish.
-    async fn run(self, context: &Arc<Context>, stop: &CancellationToken) {
-        let Self {
-            events,
-            store,
-            queue,
-            concurrency,
-            work,
-            reconcile,
-        } = self;
-        let events = events.inspect(triggered_by_watch(&work));
-        let queue = queue.inspect(triggered_by_others(&work));
-        let (due, again) = unbounded();
-        let latecomers = Latecomers::new(due, stop.clone());
-        let (doing, late) = (work.clone(), latecomers.clone());
-        let guarded = move |object: Arc<K>, context: Arc<Context>| {
-            let (work, late) = (doing.clone(), late.clone());
-            async move {
-                let whose = ObjectRef::from_obj(object.as_ref());
-                let again = late
-                    .look(whose, counted(work, object, context, reconcile).boxed())
-                    .await;
-                Ok(again.map_or_else(Action::await_change, Action::requeue))
-            }
-        };
-        Controller::for_stream(events, store)
-            .with_config(Config::default().concurrency(concurrency))
-            .reconcile_on(queue)
-            .reconcile_on(again)
-            .graceful_shutdown_on(stop.clone().cancelled_owned())
-            .run(guarded, |_, error: &Infallible, _| match *error {}, Arc::clone(context))
-            .for_each(|done| {
-                if let Err(controller::Error::ObjectNotFound(gone)) = done {
-                    work.forgotten(gone.namespace.as_deref(), &gone.name);
-                }
-                std::future::ready(())
-            })
-            .await;
-        latecomers.finish().await;
-    }
-}
-
-/// One reconcile, and when to look again.
-async fn counted<K>(work: Work, object: Arc<K>, context: Arc<Context>, reconcile: Reconcile<K>) -> Option<Duration>
-where
-    K: Resource<DynamicType = ()> + Send + Sync + 'static,
-{
-    let begun = work.begun(object.namespace().as_deref(), &object.name_any());
-    // One object must never take the process down, whatever is in it.
-    let done = tokio::spawn(reconcile(Arc::clone(&object), context)).await;
-    let (again, outcome) = match done {
-        Ok(look) => look.outcome(),
-        Err(error) => {
-            tracing::error!(name = %object.name_any(), %error, "a reconcile ended abnormally");
-            (Some(AFTER_PANIC), Some(Outcome::Panicked))
-        }
-    };
-    if let Some(outcome) = outcome {
-        work.ended(&begun, outcome);
-    }
-    again
-}
-
-/// Notes what the watch shows: each object that it shows is looked at.
-fn triggered_by_watch<K: Resource>(work: &Work) -> impl FnMut(&watcher::Result<K>) + Send + use<K> {
-    let work = work.clone();
-    move |event| {
-        if let Ok(object) = event {
-            work.triggered(object.namespace().as_deref(), &object.name_any());
-        }
-    }
-}
-
-/// Notes what other objects, and sources, have looked at.
-fn triggered_by_others<K: Resource<DynamicType = ()>>(work: &Work) -> impl FnMut(&ObjectRef<K>) + Send + use<K> {
-    let work = work.clone();
-    move |reference| work.triggered(reference.namespace.as_deref(), &reference.name)
 }

@@ -1,8 +1,8 @@
 //! The provider's objects: release objects and templates, of whatever kinds the stacks name, followed by one watch per kind.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crds::conditions::one_line;
 use crds::{ClusterStack, ClusterStackRelease, labels};
@@ -12,18 +12,18 @@ use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
-use operator_kit::projection::{Notice, ProjectedWatch, Unlisted, Watched};
+use operator_kit::projection::{ProjectedWatch, Unlisted};
+use operator_kit::shallow::Shallow;
 use planning::digest::digest_of_everything;
 use planning::release::ProviderProgress;
 use planning::stack::{LAST_APPLIED, ProviderObject, release_kind};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
+use crate::by_kind::{KindChange, WatchesByKind};
 use crate::release::group_kind;
-use crate::sources::is_recent;
 
 /// What is kept of one object of a provider.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,33 +83,9 @@ pub(crate) struct Controller {
     pub(crate) name: String,
 }
 
-/// Where an object of a provider changed.
-#[derive(Clone, Debug)]
-pub(crate) struct ProviderChange {
-    pub(crate) kind: GroupKind,
-    pub(crate) namespace: String,
-    /// `None`: anything may have changed.
-    pub(crate) name: Option<String>,
-}
-
-/// A watch of one kind.
-struct Following {
-    watch: ProjectedWatch<ProviderState>,
-    since: Instant,
-    /// What ends it with this value.
-    _end: DropGuard,
-}
-
-/// All watches of provider kinds. A kind is followed from the first question about it, as long as somebody names it.
+/// All watches of provider kinds.
 pub(crate) struct Providers {
-    client: Client,
-    discovery: Discovery,
-    crds: CrdWatch,
-    /// The only one that is looked at, or empty.
-    namespace: String,
-    cancel: CancellationToken,
-    changes: mpsc::UnboundedSender<ProviderChange>,
-    kinds: Mutex<HashMap<GroupKind, Following>>,
+    watches: WatchesByKind<ProviderState>,
 }
 
 impl Providers {
@@ -119,59 +95,24 @@ impl Providers {
         crds: CrdWatch,
         namespace: &str,
         cancel: CancellationToken,
-    ) -> (Self, mpsc::UnboundedReceiver<ProviderChange>) {
-        let (changes, receiver) = mpsc::unbounded_channel();
-        (
-            Self {
-                client,
-                discovery,
-                crds,
-                namespace: namespace.to_owned(),
-                cancel,
-                changes,
-                kinds: Mutex::default(),
-            },
-            receiver,
-        )
+    ) -> (Self, mpsc::UnboundedReceiver<KindChange>) {
+        let project = |kind: &GroupKind, object: &Shallow<DynamicObject>| {
+            let state = match release_kind(&kind.kind) {
+                Some(_) => project_template(object),
+                None => project(object),
+            };
+            ProviderState {
+                is_cut: object.is_cut,
+                ..state
+            }
+        };
+        let (watches, changes) = WatchesByKind::new(client, discovery, crds, namespace, project, cancel);
+        (Self { watches }, changes)
     }
 
     /// Follows a kind from now on, also when it is not served yet.
     pub(crate) fn follow(&self, kind: &GroupKind) -> ProjectedWatch<ProviderState> {
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(following) = kinds.get_mut(kind) {
-            following.since = Instant::now();
-            return following.watch.clone();
-        }
-        let project = match release_kind(&kind.kind) {
-            Some(_) => project_template,
-            None => project,
-        };
-        let end = self.cancel.child_token();
-        let (watch, notices) = ProjectedWatch::start(
-            self.client.clone(),
-            self.discovery.clone(),
-            &self.crds,
-            Watched {
-                namespace: self.namespace.clone(),
-                ..kind.clone().into()
-            },
-            move |object| {
-                let is_cut = object.is_cut;
-                Some(ProviderState {
-                    is_cut,
-                    ..project(object)
-                })
-            },
-            end.clone(),
-        );
-        tokio::spawn(forward(kind.clone(), notices, self.changes.clone()));
-        let following = Following {
-            watch: watch.clone(),
-            since: Instant::now(),
-            _end: end.drop_guard(),
-        };
-        kinds.insert(kind.clone(), following);
-        watch
+        self.watches.follow(kind)
     }
 
     /// Ends the watches of kinds that none of these names: a stack may name any, also such as are never served.
@@ -183,8 +124,8 @@ impl Providers {
             .filter_map(|template| Some(GroupKind::new(template.group.as_str(), release_kind(&template.kind)?)));
         let references = releases.iter().filter_map(|release| release.spec.provider_ref.as_ref());
         let named: HashSet<GroupKind> = references.filter_map(group_kind).chain(made).collect();
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        kinds.retain(|kind, following| named.contains(kind) || templates.contains(kind) || is_recent(following.since));
+        self.watches
+            .keep(|kind| named.contains(kind) || templates.contains(kind));
     }
 
     /// All objects of a kind in a namespace, by name, unless they have not been listed yet.
@@ -200,26 +141,6 @@ impl Providers {
         let snapshot = watch.snapshot().into_iter();
         let within = snapshot.filter(|((at, _), _)| at == namespace);
         Ok(within.map(|((_, name), state)| (name, state)).collect())
-    }
-}
-
-async fn forward(
-    kind: GroupKind,
-    mut notices: mpsc::Receiver<Notice<ProviderState>>,
-    changes: mpsc::UnboundedSender<ProviderChange>,
-) {
-    while let Some(notice) = notices.recv().await {
-        let (namespace, name) = match notice {
-            Notice::Changed {
-                place: (namespace, name),
-                ..
-            } => (namespace, Some(name)),
-            Notice::Synced => (String::new(), None),
-        };
-        let kind = kind.clone();
-        if changes.send(ProviderChange { kind, namespace, name }).is_err() {
-            return;
-        }
     }
 }
 

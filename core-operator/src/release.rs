@@ -33,8 +33,8 @@ use self::memory::Wishes;
 use self::observe::{Sight, observe};
 use self::own::{ReleaseOwner, write_status};
 use crate::context::Context;
+use crate::driver::Look;
 use crate::objects::{Memory, Outcome, Pass, lock};
-use crate::operator::Look;
 use crate::spans::reconciled;
 
 /// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.

@@ -107,7 +107,7 @@ async fn answer(
     let Some(directory) = webhooks::directory(args).await else {
         return Ok(None);
     };
-    let sight = ClusterSight::start(client, readiness, servers);
+    let sight = ClusterSight::start(client, args.keeps(), readiness, servers);
     let facts = Facts::new(asked, &sight);
     let (address, answering) = webhooks::serve(args, directory, facts, readiness, tally, servers.clone()).await?;
     listening("webhook", address);
@@ -125,7 +125,7 @@ fn introduce(args: &Args) {
         shards = args.shards,
         "core-operator"
     );
-    warn_of_flags_without_effect(&args.later.given(), "Go operator");
+    warn_of_flags_without_effect(&args.without_effect(), "Go operator");
 }
 
 /// Waits for leadership and works while it lasts.

@@ -23,7 +23,7 @@ pub(crate) use self::observe::handles;
 use self::execute::execute;
 use self::observe::observe;
 use crate::context::Context;
-use crate::operator::Look;
+use crate::driver::Look;
 use crate::spans::reconciled;
 
 /// Reconciles one stack, if it is in a shard of this process.

@@ -31,10 +31,19 @@ pub(crate) enum Task {
     Keys,
     /// Turning news into looks.
     Triggers,
+    /// Looking after Clusters that have no ClusterAddon.
+    Making,
 }
 
 impl Task {
-    const ALL: [Self; 5] = [Self::Source, Self::Download, Self::Search, Self::Keys, Self::Triggers];
+    const ALL: [Self; 6] = [
+        Self::Source,
+        Self::Download,
+        Self::Search,
+        Self::Keys,
+        Self::Triggers,
+        Self::Making,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -43,6 +52,7 @@ impl Task {
             Self::Search => "search",
             Self::Keys => "keys",
             Self::Triggers => "triggers",
+            Self::Making => "making",
         }
     }
 }

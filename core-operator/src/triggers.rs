@@ -1,12 +1,16 @@
-//! Turns what the watches tell into "look at this stack" and "look at this release". Decides nothing else.
+//! Turns what the watches tell into "look at this stack", "look at this release" and "look at the add-ons of this Cluster". Decides nothing else.
 
+mod addons;
 mod concerned;
+mod idle;
 mod news;
+mod shards;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crds::cluster_addon::ClusterAddon;
 use crds::conditions::{ConditionType, find};
 use crds::{ClusterStack, ClusterStackRelease};
 use futures::StreamExt;
@@ -14,22 +18,22 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::crd_watch::CrdWatch;
-use operator_kit::lease::Held;
 use operator_kit::{objects, projection};
-use planning::election::{shard_of_release, shard_of_stack};
 use planning::stack::release_kind;
 use tokio::sync::{OwnedMutexGuard, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use self::concerned::{is_for, is_provided_by, names_template, release_names_group, stack_names_group};
+use self::idle::end_idle_followers;
 use self::news::pass_on;
-use crate::clusters::ClassInUse;
+pub(crate) use self::shards::follow_shards;
+use crate::addon::ClusterPlace;
+use crate::by_kind::KindChange;
+use crate::clusters::Kept;
 use crate::context::Context;
 use crate::leftovers::LeftBehind;
-use crate::operator::Tidings;
-use crate::providers::ProviderChange;
-use crate::release::{group_kind, kinds_of, mark, names, object_handle};
-use crate::sources::{SourceChange, is_recent};
+use crate::release::{group_kind, mark, names, object_handle};
+use crate::sources::SourceChange;
 use crate::tasks::{Task, Tasks};
 
 /// Triggers of one stack within this time become one look: fifty releases that move at once are one change to their stack.
@@ -40,12 +44,17 @@ const GATHERING: Duration = Duration::from_millis(100);
 pub(crate) struct Triggers {
     stacks: UnboundedSender<ObjectRef<ClusterStack>>,
     releases: UnboundedSender<ObjectRef<ClusterStackRelease>>,
+    addons: UnboundedSender<ObjectRef<ClusterAddon>>,
+    clusters: UnboundedSender<ClusterPlace>,
 }
 
 /// Where triggers arrive.
 pub(crate) struct Queues {
     pub(crate) stacks: UnboundedReceiver<ObjectRef<ClusterStack>>,
     pub(crate) releases: UnboundedReceiver<ObjectRef<ClusterStackRelease>>,
+    pub(crate) addons: UnboundedReceiver<ObjectRef<ClusterAddon>>,
+    /// The Clusters that have no ClusterAddon yet.
+    pub(crate) clusters: UnboundedReceiver<ClusterPlace>,
 }
 
 impl Triggers {
@@ -53,14 +62,22 @@ impl Triggers {
         let (stacks, gathered) = unbounded();
         let (to_queue, from_gathering) = unbounded();
         let (releases, from_releases) = unbounded();
+        let (addons, from_addons) = unbounded();
+        let (clusters, from_clusters) = unbounded();
         tokio::spawn(gather(gathered, to_queue));
-        (
-            Self { stacks, releases },
-            Queues {
-                stacks: from_gathering,
-                releases: from_releases,
-            },
-        )
+        let triggers = Self {
+            stacks,
+            releases,
+            addons,
+            clusters,
+        };
+        let queues = Queues {
+            stacks: from_gathering,
+            releases: from_releases,
+            addons: from_addons,
+            clusters: from_clusters,
+        };
+        (triggers, queues)
     }
 
     /// The queue of releases, for those who only know which one has to look.
@@ -81,6 +98,7 @@ impl Triggers {
     /// stack's than before, or nobody's, all stacks hang on it that have it, had it or could have it.
     pub(crate) fn release_told(&self, context: &Context, release: &ClusterStackRelease) {
         self.release_changed(release);
+        self.users_of(context, release);
         let heard = context.claims.hear(release);
         self.sharers(context, release, &heard.handles);
         if let Some(former) = heard.former_stacks {
@@ -113,6 +131,7 @@ impl Triggers {
     pub(crate) fn release_gone(&self, context: &Context, release: &ClusterStackRelease) {
         let namespace = release.namespace().unwrap_or_default();
         self.release_changed(release);
+        self.users_of(context, release);
         self.stacks_of(context, &namespace, &release.name_any());
         let marked = context.management.objects.by_part_of(&mark(release), Some(&namespace));
         let marked = marked.iter().map(|(key, _)| object_handle(key));
@@ -140,6 +159,7 @@ impl Triggers {
     pub(crate) fn releases_listed(&self, context: &Context) {
         self.releases_where(context, |_| true);
         self.stacks_where(context, |_| true);
+        self.every_cluster(context);
     }
 
     /// Something about a release changed that is not in it: who has it, or could have it by its name, tells of that.
@@ -193,42 +213,14 @@ async fn gather(
     }
 }
 
-/// Shards were gained: what is in them is looked at.
-pub(crate) async fn follow_shards(context: Arc<Context>, triggers: Triggers, tidings: Tidings) {
-    let mut watch = context.tenure.watch();
-    let mut known = Held::new();
-    loop {
-        let held = watch.borrow_and_update().clone();
-        tidings.tell_shards();
-        if context.tenure.count() > 1 && held != known {
-            let shards = held.keys().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-            tracing::info!(shards, "holds other shards");
-        }
-        let count = context.tenure.count();
-        let gained = |shard: u16| held.contains_key(&shard) && held.get(&shard) != known.get(&shard);
-        for stack in context.stacks.watched() {
-            if gained(shard_of_stack(&stack, count)) {
-                triggers.stack(ObjectRef::from_obj(stack.as_ref()));
-            }
-        }
-        for release in context.releases.watched() {
-            if gained(shard_of_release(&release, count)) {
-                triggers.release(ObjectRef::from_obj(release.as_ref()));
-            }
-        }
-        known = held;
-        if watch.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
 /// What the watches and sources tell.
 pub(crate) struct News {
     pub(crate) objects: mpsc::Receiver<objects::Notice>,
-    pub(crate) clusters: mpsc::Receiver<projection::Notice<ClassInUse>>,
+    pub(crate) clusters: mpsc::Receiver<projection::Notice<Kept>>,
     pub(crate) leftovers: mpsc::Receiver<projection::Notice<LeftBehind>>,
-    pub(crate) providers: mpsc::UnboundedReceiver<ProviderChange>,
+    pub(crate) providers: mpsc::UnboundedReceiver<KindChange>,
+    /// Of what belongs to Clusters, where add-ons are looked after.
+    pub(crate) parts: Option<mpsc::UnboundedReceiver<KindChange>>,
     pub(crate) sources: mpsc::UnboundedReceiver<SourceChange>,
     pub(crate) crds: CrdWatch,
 }
@@ -240,6 +232,7 @@ pub(crate) fn follow(context: &Arc<Context>, tasks: &Tasks, triggers: &Triggers,
         clusters,
         leftovers,
         providers,
+        parts,
         sources,
         crds,
     } = news;
@@ -265,6 +258,12 @@ pub(crate) fn follow(context: &Arc<Context>, tasks: &Tasks, triggers: &Triggers,
     tasks.start_with(task, stop(), providers, move |news| {
         follow_providers(Arc::clone(&context), triggers.clone(), news)
     });
+    if let Some(parts) = parts {
+        let (context, triggers) = given();
+        tasks.start_with(task, stop(), parts, move |news| {
+            addons::follow_parts(Arc::clone(&context), triggers.clone(), news)
+        });
+    }
     let (context, triggers) = given();
     tasks.start_with(task, stop(), sources, move |news| {
         follow_sources(Arc::clone(&context), triggers.clone(), news)
@@ -331,15 +330,21 @@ async fn follow_crds(context: Arc<Context>, triggers: Triggers, crds: CrdWatch) 
     }
 }
 
-/// A Cluster began or ceased to use a class: the release may be deletable now, or must stay.
+/// A Cluster began or ceased to use a class: the release may be deletable now, or must stay. Or its add-ons hang on what changed.
 async fn follow_clusters(
     context: Arc<Context>,
     triggers: Triggers,
-    mut notices: OwnedMutexGuard<mpsc::Receiver<projection::Notice<ClassInUse>>>,
+    mut notices: OwnedMutexGuard<mpsc::Receiver<projection::Notice<Kept>>>,
 ) {
     while let Some(notice) = notices.recv().await {
+        addons::cluster_told(&context, &triggers, &notice);
         match notice {
             projection::Notice::Changed { before, after, .. } => {
+                let class = |kept: Option<Arc<Kept>>| kept.and_then(|kept| kept.class.clone());
+                let (before, after) = (class(before), class(after));
+                if before == after {
+                    continue;
+                }
                 for class in before.iter().chain(&after) {
                     let name = class.tag.to_string();
                     triggers.release(ObjectRef::new(&name).within(&class.namespace));
@@ -385,9 +390,9 @@ async fn follow_leftovers(
 async fn follow_providers(
     context: Arc<Context>,
     triggers: Triggers,
-    mut changes: OwnedMutexGuard<mpsc::UnboundedReceiver<ProviderChange>>,
+    mut changes: OwnedMutexGuard<mpsc::UnboundedReceiver<KindChange>>,
 ) {
-    while let Some(ProviderChange { kind, namespace, name }) = changes.recv().await {
+    while let Some(KindChange { kind, namespace, name }) = changes.recv().await {
         match name {
             Some(name) if release_kind(&kind.kind).is_some() => {
                 triggers.stacks_where(&context, |stack| names_template(stack, &kind, (&namespace, &name)));
@@ -436,6 +441,7 @@ async fn follow_sources(
             triggers.releases_where(&context, |release| {
                 names.contains(&release.name_any()) || (awaits_files(release) && is_there(release))
             });
+            triggers.users_of_files(&context, &names);
         }
     };
     pass_on(&mut changes, trigger, || end_idle_followers(&context)).await;
@@ -447,21 +453,4 @@ fn awaits_files(release: &ClusterStackRelease) -> bool {
         let downloaded = find(&status.conditions, ConditionType::ClusterStackReleaseDownloaded);
         !status.ready || downloaded.is_some_and(|downloaded| downloaded.reason.is_some())
     })
-}
-
-/// Ends followers and watches that nobody names any more.
-fn end_idle_followers(context: &Context) {
-    if context.stacks.is_listed() && context.releases.is_listed() {
-        let (mut stacks, mut releases) = (context.stacks.watched(), context.releases.watched());
-        context.sources.keep_for(&releases);
-        stacks.retain(|stack| context.has_stack(stack));
-        releases.retain(|release| context.has_release(release));
-        context.sources.follow_only(&stacks, &releases);
-        context.providers.follow_only(&stacks, &releases);
-        let kinds = kinds_of(context, &releases);
-        context
-            .management
-            .objects
-            .keep(|kind, asked| kinds.contains(kind) || is_recent(asked));
-    }
 }

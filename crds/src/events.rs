@@ -26,6 +26,10 @@ pub enum Happening {
     ObjectsLeftAlone,
     /// The provider's object could not be taken under control.
     ProviderNotControlled,
+    /// A Cluster got its ClusterAddon.
+    ClusterAddonCreated,
+    /// The ClusterAddon of a Cluster that is gone was deleted.
+    ClusterAddonDeleted,
     /// A record of an image was made in a cloud.
     ImageCreated,
     /// An image was found to be what it must be.

@@ -158,10 +158,16 @@ impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
 
     /// Everything known, sorted by namespace and name.
     pub fn snapshot(&self) -> Vec<(Place, Arc<T>)> {
+        self.select(|_, _| true)
+    }
+
+    /// What is known of the objects that the test accepts, sorted by namespace and name.
+    pub fn select(&self, accept: impl Fn(&Place, &T) -> bool) -> Vec<(Place, Arc<T>)> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         state
             .projections
             .iter()
+            .filter(|(place, projection)| accept(place, projection))
             .map(|(place, projection)| (place.clone(), Arc::clone(projection)))
             .collect()
     }

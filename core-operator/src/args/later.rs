@@ -5,10 +5,6 @@ use std::path::PathBuf;
 /// Flags without effect.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LaterArgs {
-    /// Of the Go operator; without effect, as this version does not look after ClusterAddons.
-    #[arg(long, value_name = "N")]
-    clusteraddon_concurrency: Option<u16>,
-
     /// Of the Go operator; without effect, as this version answers no hooks of Cluster API.
     #[arg(long, value_name = "PORT")]
     hook_port: Option<u16>,
@@ -22,7 +18,6 @@ impl LaterArgs {
     /// The flags that were given, for a word in the log.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         let flags = [
-            ("--clusteraddon-concurrency", self.clusteraddon_concurrency.is_some()),
             ("--hook-port", self.hook_port.is_some()),
             ("--hook-cert-dir", self.hook_cert_dir.is_some()),
         ];

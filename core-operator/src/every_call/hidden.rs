@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::kinds::KINDS;
 use super::{LONG, begin, definition, operated, stack, template};
-use crate::clusters::ClusterSight;
+use crate::clusters::{ClusterSight, Keeps};
 use operator_kit::in_memory::Server;
 
 const GROUP: &str = "cluster.x-k8s.io";
@@ -61,7 +61,12 @@ async fn nobody_says_that_a_release_is_unused_while_discovery_leaves_out_cluster
         server.apply(&definition);
     }
     server.hide(Some(GROUP));
-    let sight = ClusterSight::start(&server.client(), &Readiness::default(), &CancellationToken::new());
+    let sight = ClusterSight::start(
+        &server.client(),
+        Keeps::Classes,
+        &Readiness::default(),
+        &CancellationToken::new(),
+    );
     let tag = TAG.parse().expect("a tag");
     for _ in 0..2 {
         let users = sight.clusters.users_now("fleet", &tag).await;

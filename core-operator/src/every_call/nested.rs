@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::kinds::KINDS;
 use super::{LONG, begin, cluster, definition, namespace, operated, stack, template};
-use crate::clusters::ClusterSight;
+use crate::clusters::{ClusterSight, Keeps};
 use operator_kit::in_memory::Server;
 
 const TAG: &str = "docker-harbor-1-34-v1";
@@ -34,7 +34,12 @@ async fn who_uses_a_release_is_known_also_of_clusters_that_are_nested_as_deep_as
         server.apply(&definition(kind));
     }
     server.apply(&nested_cluster());
-    let mut sight = ClusterSight::start(&server.client(), &Readiness::default(), &CancellationToken::new());
+    let mut sight = ClusterSight::start(
+        &server.client(),
+        Keeps::Classes,
+        &Readiness::default(),
+        &CancellationToken::new(),
+    );
     let clusters = Arc::clone(&sight.clusters);
     let tag = TAG.parse().expect("a tag");
     let look = async {

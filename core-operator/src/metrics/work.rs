@@ -17,7 +17,7 @@ use super::page::{Page, number};
 use super::seconds;
 
 /// The kinds that have drivers.
-const KINDS: [&str; 2] = ["ClusterStack", "ClusterStackRelease"];
+const KINDS: [&str; 3] = ["ClusterStack", "ClusterStackRelease", "ClusterAddon"];
 
 /// What became of one reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(crate) struct Begun {
 }
 
 /// The work of each driver, in the order of [`KINDS`].
-pub(super) fn register(registry: &mut Registry) -> [Work; 2] {
+pub(super) fn register(registry: &mut Registry) -> [Work; 3] {
     let reconciles = Family::<ReconcileLabels, Counter>::default();
     let waits = Family::<KindLabels, Histogram, fn() -> Histogram>::new_with_constructor(seconds);
     let durations = Family::<KindLabels, Histogram, fn() -> Histogram>::new_with_constructor(seconds);
@@ -160,7 +160,7 @@ impl Work {
 
 /// Looks into the queues when somebody asks for the metrics.
 #[derive(Debug)]
-struct Queues([Work; 2]);
+struct Queues([Work; 3]);
 
 impl Collector for Queues {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -198,7 +198,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn object_waits_from_its_first_trigger_to_its_reconcile_and_counts_once() {
         let mut registry = Registry::default();
-        let [_, releases] = register(&mut registry);
+        let [_, releases, _] = register(&mut registry);
         releases.triggered(Some("fleet"), "one");
         releases.triggered(Some("fleet"), "gone");
         tokio::time::advance(Duration::from_secs(2)).await;

@@ -97,8 +97,8 @@ async fn kinds_that_nobody_names_any_more_are_not_followed() {
         providers.follow(&GroupKind::new(crds::PROVIDER_GROUP, kind));
     }
     let followed = || {
-        let kinds = providers.kinds.lock().expect("nobody panicked");
-        let mut kinds: Vec<String> = kinds.keys().map(|kind| kind.kind.clone()).collect();
+        let kinds = providers.watches.followed().into_iter();
+        let mut kinds: Vec<String> = kinds.map(|kind| kind.kind).collect();
         kinds.sort();
         kinds
     };

@@ -86,15 +86,20 @@ pub const CONDITIONS: &[Entry<ConditionType>] = &[
     },
     Entry {
         word: ConditionType::HelmChartApplied,
-        means: "On releases. All objects of the release are applied and healthy. `True` with a reason: some differ and are left so.",
+        means: "On releases and ClusterAddons. All objects are applied and healthy. `True` with a reason: some differ and are left so.",
         reader: "While it is `False`, go by the reason; the rows in `status.resources` say how each object is.",
         operator: "Watches every object of the release, and goes on with those that can be brought in line.",
+    },
+    Entry {
+        word: ConditionType::ClusterReady,
+        means: "On ClusterAddons. The API server of the cluster has answered once.",
+        reader: "While it is `False`, look at the Cluster and its control plane.",
+        operator: "Watches both.",
     },
 ];
 
 /// Types of the contract that this version does not write: they belong to add-ons.
 pub const CONDITIONS_OF_LATER_VERSIONS: &[ConditionType] = &[
-    ConditionType::ClusterReady,
     ConditionType::ClusterAddonConfigValidated,
     ConditionType::HelmChartFound,
     ConditionType::HelmChartDeleted,

@@ -56,6 +56,18 @@ pub const HAPPENINGS: &[Entry<Happening>] = &[
         reader: "Mend what the API server says.",
         operator: "Tries again, and does nothing else for the release before.",
     },
+    Entry {
+        word: Happening::ClusterAddonCreated,
+        means: "On a ClusterAddon. It was made, because the class of its Cluster belongs to a cluster stack.",
+        reader: "Nothing.",
+        operator: "Looks after the add-ons of the cluster; makes it anew when somebody deletes it.",
+    },
+    Entry {
+        word: Happening::ClusterAddonDeleted,
+        means: "On a ClusterAddon. It was deleted, because the Cluster that it was made for is gone; one of the same name gets a new one.",
+        reader: "Nothing.",
+        operator: "Lets it go.",
+    },
 ];
 
 /// Whether an object is as its release wants it: `status.resources[].status`.

@@ -237,6 +237,25 @@ pub const REASONS: &[Entry<Reason>] = &[
         reader: "Edit it.",
         operator: "Goes on with what the field does not concern, and with the rest when the object was edited. Nothing is deleted for it.",
     },
+    // What add-ons of a cluster wait for.
+    Entry {
+        word: Reason::WaitingForCluster,
+        means: "The cluster is not as far as what comes next needs it.",
+        reader: "Wait, or look at the Cluster and its control plane.",
+        operator: "Watches both.",
+    },
+    Entry {
+        word: Reason::ReleaseNotReady,
+        means: "The release of the class cannot be used, or is not there; the message says why.",
+        reader: "Look at the ClusterStackRelease.",
+        operator: "Watches it. What was applied stays.",
+    },
+    Entry {
+        word: Reason::VersionMismatch,
+        means: "The Cluster has another Kubernetes version than its class is for.",
+        reader: "Set the version, or the class, that the message names; whoever writes one after the other need do nothing.",
+        operator: "Applies nothing until both fit together. What was applied stays.",
+    },
     // What is meant to be so, or has to be approved.
     Entry {
         word: Reason::PruneNotApproved,
@@ -269,8 +288,6 @@ pub const REASONS_OF_LATER_VERSIONS: &[Reason] = &[
     Reason::ParsingClusterAddonConfigFailed,
     Reason::HookServerUnresponsive,
     Reason::KubeconfigRefused,
-    Reason::ReleaseNotReady,
-    Reason::VersionMismatch,
     Reason::MemoLost,
     Reason::RenderingUnstable,
     Reason::FieldConflict,

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 
 use super::*;
-use crate::clusters::ClusterSight;
+use crate::clusters::{ClusterSight, Keeps};
 
 /// As many as the server takes at once.
 const CONNECTIONS: usize = 256;
@@ -128,7 +128,7 @@ impl Operator {
     async fn new(world: &World) -> Self {
         let stop = CancellationToken::new();
         let client = world.client();
-        let mut sight = ClusterSight::start(&client, &Readiness::default(), &stop);
+        let mut sight = ClusterSight::start(&client, Keeps::Classes, &Readiness::default(), &stop);
         // All Clusters were listed when the last of the news is out.
         while sight.clusters.used_by("fleet").is_none() {
             let _ = sight.notices.recv().await;
@@ -342,7 +342,7 @@ async fn news_that_a_standby_does_not_act_on_do_not_stop_its_watch() {
         crowd: 1_000,
         ..World::default()
     };
-    let mut sight = ClusterSight::start(&world.client(), &Readiness::default(), &stop);
+    let mut sight = ClusterSight::start(&world.client(), Keeps::Classes, &Readiness::default(), &stop);
     let clusters = Arc::clone(&sight.clusters);
     let known = async {
         while clusters.used_by("fleet").is_none() {

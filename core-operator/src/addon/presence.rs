@@ -1,0 +1,311 @@
+//! Does what is decided about the presence of the ClusterAddon of one Cluster: makes it, deletes it, lets it go, or says that it is to be worked on.
+
+use std::sync::Arc;
+
+use crds::cluster_addon::ClusterAddon;
+use crds::events::Happening;
+use crds::labels;
+use crds::names::ReleaseTag;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Resource, ResourceExt};
+use operator_kit::discovery::DiscoveryError;
+use operator_kit::events::EventType;
+use operator_kit::failure::{chain, words_of};
+use operator_kit::finalizer::{FinalizerError, remove};
+use operator_kit::read::ReadError;
+use planning::addon::{ClassOwner, Pausing, Presence as Decided, presence};
+use serde_json::json;
+
+use super::Addons;
+use super::made::{made_for, owner};
+use super::seen::{addon_seen, owner_uid};
+use super::status::api;
+use crate::clusters::ClusterFacts;
+use crate::context::Context;
+
+/// What came of it.
+pub(super) enum Presence {
+    /// Everything that is to be done is done, until something changes.
+    Settled,
+    /// There is a ClusterAddon to be worked on.
+    Tended {
+        /// As it is now.
+        addon: Arc<ClusterAddon>,
+        /// Its Cluster.
+        sight: Sight,
+    },
+}
+
+/// The Cluster of a ClusterAddon that is to be worked on.
+pub(super) struct Sight {
+    pub(super) cluster: ClusterFacts,
+    /// Who stopped the work, if anybody did: then that is said, and nothing else done.
+    pub(super) paused: Option<Pausing>,
+}
+
+/// What was decided could not be done. It is tried again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PresenceError {
+    /// Before something is deleted the API server itself is asked about its Cluster.
+    #[error("failed to ask whether the Cluster is still there")]
+    ReadCluster(#[source] ReadError),
+    /// The version in which Clusters are served could not be found out.
+    #[error("failed to look up the kind Cluster")]
+    LookUp(#[source] DiscoveryError),
+    /// The ClusterAddon could not be made.
+    #[error("failed to create the ClusterAddon {name}")]
+    Create {
+        /// Its name.
+        name: String,
+        /// The answer of the API server.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// It is there, and the watch does not show it.
+    #[error(
+        "the ClusterAddon {name} is there, but not in sight: if that stays, give it the label {label} with the value of --watch-filter",
+        label = labels::WATCH_FILTER
+    )]
+    NotInSight {
+        /// Its name.
+        name: String,
+    },
+    /// It could not be given to its Cluster.
+    #[error("failed to make the Cluster the owner of the ClusterAddon {name}")]
+    Own {
+        /// Its name.
+        name: String,
+        /// The answer of the API server.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The API server took the owner and did not keep it.
+    #[error("the API server took the owner of the ClusterAddon {name} and dropped it: stop the policy that changes it")]
+    OwnerNotKept {
+        /// Its name.
+        name: String,
+    },
+    /// It could not be deleted.
+    #[error("failed to delete the ClusterAddon {name}")]
+    Delete {
+        /// Its name.
+        name: String,
+        /// The answer of the API server.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Its finalizer could not be taken away.
+    #[error("failed to let go of a ClusterAddon")]
+    LetGo(#[source] FinalizerError),
+}
+
+impl PresenceError {
+    /// The error with its causes, for people.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Create { source, .. } | Self::Own { source, .. } | Self::Delete { source, .. } => {
+                format!("{self}: {}", words_of(source))
+            }
+            Self::ReadCluster(_) | Self::LookUp(_) | Self::LetGo(_) => chain(self),
+            Self::NotInSight { .. } | Self::OwnerNotKept { .. } => self.to_string(),
+        }
+    }
+}
+
+/// Sees to it that a Cluster has its ClusterAddon, or has none.
+///
+/// That a Cluster is gone, or another one, is believed only of the API server itself: the watch may be behind, and what is deleted then is gone.
+pub(super) async fn see_to(
+    context: &Context,
+    addons: &Addons,
+    namespace: &str,
+    name: &str,
+) -> Result<Presence, PresenceError> {
+    if !context.clusters.is_listed() || !addons.objects.is_listed() {
+        // The end of the list looks at everything.
+        return Ok(Presence::Settled);
+    }
+    let addon = addons.of(namespace, name);
+    let decide = |cluster: Option<&ClusterFacts>| {
+        let owner = class_owner(context, cluster);
+        let seen = addon.as_deref().map(addon_seen);
+        presence(cluster.map(|cluster| &cluster.seen), owner, seen.as_ref())
+    };
+    let mut cluster = context.clusters.facts(namespace, name);
+    let mut decided = decide(cluster.as_ref());
+    if matches!(decided, Decided::Delete | Decided::LetGo) {
+        let read = context.clusters.read(namespace, name).await;
+        cluster = read.map_err(PresenceError::ReadCluster)?;
+        decided = decide(cluster.as_ref());
+    }
+    match (decided, addon, cluster) {
+        (Decided::Create, None, Some(cluster)) => create(context, addons, &cluster).await,
+        (Decided::Delete, Some(addon), _) => delete(context, addons, &addon).await,
+        (Decided::LetGo, Some(addon), _) => let_go(context, addons, &addon).await,
+        (Decided::Tend, Some(addon), Some(cluster)) => {
+            let addon = owned(context, addons, addon, &cluster).await?;
+            let sight = Sight { cluster, paused: None };
+            return Ok(Presence::Tended { addon, sight });
+        }
+        (Decided::Paused(by), Some(addon), Some(cluster)) => {
+            let paused = Some(by);
+            let sight = Sight { cluster, paused };
+            return Ok(Presence::Tended { addon, sight });
+        }
+        _ => Ok(()),
+    }?;
+    Ok(Presence::Settled)
+}
+
+/// Whose the class of a Cluster is: the name alone does not say.
+fn class_owner(context: &Context, cluster: Option<&ClusterFacts>) -> ClassOwner {
+    let topology = cluster.and_then(|cluster| cluster.seen.topology.as_ref());
+    let Some((topology, class)) = topology.and_then(|topology| Some((topology, topology.class_name().ok()?))) else {
+        return ClassOwner::Foreign;
+    };
+    let tag = ReleaseTag::from(class).to_string();
+    if context.releases.get(&topology.class_namespace, &tag).is_some() {
+        ClassOwner::Ours
+    } else if context.releases.is_listed() {
+        ClassOwner::Foreign
+    } else {
+        ClassOwner::NotKnownYet
+    }
+}
+
+async fn create(context: &Context, addons: &Addons, cluster: &ClusterFacts) -> Result<(), PresenceError> {
+    let Some(api_version) = context.clusters.api_version().await.map_err(PresenceError::LookUp)? else {
+        // Then there are no Clusters either, which the watch tells.
+        return Ok(());
+    };
+    let addon = made_for(&cluster.seen, &api_version, &addons.watch_filter);
+    let name = addon.name_any();
+    let params = PostParams {
+        field_manager: Some(labels::FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let namespace = &cluster.seen.namespace;
+    match api(context, namespace).create(&params, &addon).await {
+        Ok(created) => {
+            tracing::info!(namespace, name, class = cluster.seen.class(), "ClusterAddon created");
+            let note = format!(
+                "created for the Cluster {} of the class {}",
+                cluster.seen.name,
+                cluster.seen.class()
+            );
+            tell(context, &created, Happening::ClusterAddonCreated, &note);
+            addons.objects.note(created);
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Err(PresenceError::NotInSight { name }),
+        Err(source) => {
+            let source = Box::new(source);
+            Err(PresenceError::Create { name, source })
+        }
+    }
+}
+
+/// The ClusterAddon with its Cluster as its owner: without one it would stay when that goes.
+async fn owned(
+    context: &Context,
+    addons: &Addons,
+    addon: Arc<ClusterAddon>,
+    cluster: &ClusterFacts,
+) -> Result<Arc<ClusterAddon>, PresenceError> {
+    if owner_uid(&addon).is_some() {
+        return Ok(addon);
+    }
+    let Some(api_version) = context.clusters.api_version().await.map_err(PresenceError::LookUp)? else {
+        return Ok(addon);
+    };
+    let mut owners = addon.owner_references().to_vec();
+    owners.push(owner(&cluster.seen, &api_version));
+    let patch = json!({ "metadata": { "resourceVersion": addon.resource_version(), "ownerReferences": owners } });
+    let params = PatchParams {
+        field_manager: Some(labels::FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let name = addon.name_any();
+    let api = api(context, &cluster.seen.namespace);
+    match api.patch(&name, &params, &Patch::Merge(patch)).await {
+        Ok(patched) if owner_uid(&patched).is_none() => Err(PresenceError::OwnerNotKept { name }),
+        Ok(patched) => {
+            addons.objects.note(patched.clone());
+            Ok(Arc::new(patched))
+        }
+        Err(source) => {
+            let source = Box::new(source);
+            Err(PresenceError::Own { name, source })
+        }
+    }
+}
+
+/// Late, it must not hit one that was made anew, or that somebody has changed.
+async fn delete(context: &Context, addons: &Addons, addon: &ClusterAddon) -> Result<(), PresenceError> {
+    if addon.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: addon.uid(),
+            resource_version: addon.resource_version(),
+        }),
+        ..DeleteParams::default()
+    };
+    let (namespace, name) = (addon.namespace().unwrap_or_default(), addon.name_any());
+    match api(context, &namespace).delete(&name, &params).await {
+        Ok(answer) => {
+            tracing::info!(namespace, name, "ClusterAddon deleted: its Cluster is gone");
+            let note = "deleted, because the Cluster that it was made for is gone";
+            tell(context, addon, Happening::ClusterAddonDeleted, note);
+            match answer.left() {
+                Some(terminating) => addons.objects.note(terminating),
+                None => addons.objects.bury(addon),
+            }
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            addons.objects.bury(addon);
+            Ok(())
+        }
+        Err(source) => {
+            let source = Box::new(source);
+            Err(PresenceError::Delete { name, source })
+        }
+    }
+}
+
+/// Takes our finalizer away. Of what runs in the cluster nothing changes.
+async fn let_go(context: &Context, addons: &Addons, addon: &ClusterAddon) -> Result<(), PresenceError> {
+    let finalizer = labels::ADDON_FINALIZER;
+    if !addon.finalizers().iter().any(|present| present == finalizer) {
+        return Ok(());
+    }
+    let (namespace, name) = (addon.namespace().unwrap_or_default(), addon.name_any());
+    match remove(&api(context, &namespace), addon, finalizer, labels::FIELD_MANAGER).await {
+        Ok(left) if left.finalizers().is_empty() => {
+            tracing::info!(namespace, name, "ClusterAddon let go");
+            addons.objects.bury(&left);
+            Ok(())
+        }
+        Ok(left) => {
+            addons.objects.note(left);
+            Ok(())
+        }
+        Err(FinalizerError::Patch { source, .. }) if is_gone(&source) => {
+            addons.objects.bury(addon);
+            Ok(())
+        }
+        Err(error) => Err(PresenceError::LetGo(error)),
+    }
+}
+
+fn is_gone(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+fn tell(context: &Context, addon: &ClusterAddon, happening: Happening, note: &str) {
+    context
+        .events
+        .publish(addon.object_ref(&()), EventType::Normal, happening, note);
+}

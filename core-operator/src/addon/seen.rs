@@ -1,0 +1,62 @@
+//! A ClusterAddon as decisions about its presence see it.
+
+use crds::cluster_addon::ClusterAddon;
+use crds::labels;
+use kube::ResourceExt;
+use planning::addon::AddonSeen;
+
+/// What is seen of a ClusterAddon.
+pub(super) fn addon_seen(addon: &ClusterAddon) -> AddonSeen {
+    let has = |annotation: &str| addon.annotations().contains_key(annotation);
+    AddonSeen {
+        owner: owner_uid(addon).map(str::to_owned),
+        reference: addon.spec.cluster_ref.uid.clone(),
+        deleting: addon.metadata.deletion_timestamp.is_some(),
+        paused: has(labels::PAUSED),
+        moving: has(labels::DELETE_FOR_MOVE),
+        begun: has(labels::CONTAINS_GROUP_KINDS),
+    }
+}
+
+/// The uid of the Cluster that owns it.
+pub(super) fn owner_uid(addon: &ClusterAddon) -> Option<&str> {
+    let owners = addon.owner_references().iter();
+    let mut clusters = owners.filter(|owner| owner.kind == "Cluster" && is_of_cluster_api(&owner.api_version));
+    clusters.next().map(|owner| owner.uid.as_str())
+}
+
+fn is_of_cluster_api(api_version: &str) -> bool {
+    let group = api_version.split_once('/').map(|(group, _)| group);
+    group == Some(crate::clusters::CLUSTER_API_GROUP)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_owner_is_the_cluster_and_nobody_else() {
+        let addon = |owners: serde_json::Value| -> ClusterAddon {
+            serde_json::from_value(json!({
+                "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterAddon",
+                "metadata": { "name": "cluster-addon-wharf", "namespace": "fleet", "ownerReferences": owners },
+                "spec": { "clusterRef": { "kind": "Cluster", "name": "wharf", "uid": "uid-0" } },
+            }))
+            .expect("a ClusterAddon")
+        };
+        let owner = |api_version: &str, kind: &str, uid: &str| json!({ "apiVersion": api_version, "kind": kind, "name": "wharf", "uid": uid });
+        let others = [
+            owner("v1", "Namespace", "uid-2"),
+            owner("example.org/v1", "Cluster", "uid-3"),
+        ];
+        let seen = addon_seen(&addon(json!([others[0], others[1]])));
+        assert_eq!((seen.owner, seen.reference.as_deref()), (None, Some("uid-0")));
+        for version in ["v1beta1", "v1beta2"] {
+            let cluster = owner(&format!("cluster.x-k8s.io/{version}"), "Cluster", "uid-1");
+            let seen = addon_seen(&addon(json!([others[0], others[1], cluster])));
+            assert_eq!(seen.owner.as_deref(), Some("uid-1"));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Writes the status of a ClusterAddon, and tells what it says for the first time.
+
+use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus};
+use crds::conditions::{ConditionType, is_true, lint};
+use crds::labels;
+use kube::{Api, Resource, ResourceExt};
+use operator_kit::failure::chain;
+use operator_kit::status::{StatusWrite, replace_status};
+use operator_kit::telemetry::{Change, log_readiness};
+
+use super::Addons;
+use crate::context::Context;
+
+/// Writes a status where it differs from the one that was read; the error is in words.
+pub(super) async fn write_status(
+    context: &Context,
+    addons: &Addons,
+    addon: &ClusterAddon,
+    status: &ClusterAddonStatus,
+) -> Result<(), String> {
+    // What is not looked at keeps what it has, even if that is nothing.
+    let before = addon.status.clone().unwrap_or_default();
+    if before == *status {
+        return Ok(());
+    }
+    let observed = status.observed_generation.unwrap_or(0);
+    debug_assert!(
+        // A paused one keeps what it says, whoever wrote it.
+        is_true(&status.conditions, ConditionType::Paused)
+            || lint(&status.conditions, addon.metadata.generation.unwrap_or(0), observed).is_empty(),
+        "{:?}",
+        status.conditions
+    );
+    let wanted = ClusterAddon {
+        status: Some(status.clone()),
+        ..addon.clone()
+    };
+    let api = api(context, &addon.namespace().unwrap_or_default());
+    match replace_status(&api, addon, &wanted, labels::STATUS_FIELD_MANAGER).await {
+        Ok(StatusWrite::Written(written)) => {
+            let change = Change {
+                before: &before.conditions,
+                after: &status.conditions,
+                by_words: true,
+                objects: Some(status.resources.len()),
+            };
+            log_readiness("ClusterAddon", addon, change, context.now());
+            context.warn(&addon.object_ref(&()), &before.conditions, &status.conditions);
+            addons.objects.note(*written);
+            Ok(())
+        }
+        Ok(StatusWrite::Unchanged | StatusWrite::Gone) => Ok(()),
+        Ok(StatusWrite::Conflict) => Err("somebody else wrote the ClusterAddon in between".to_owned()),
+        Err(error) => Err(chain(&error)),
+    }
+}
+
+/// The ClusterAddons of one namespace.
+pub(super) fn api(context: &Context, namespace: &str) -> Api<ClusterAddon> {
+    Api::namespaced(context.management.client.clone(), namespace)
+}
