@@ -1,5 +1,6 @@
 //! The whole operator before an API server in memory, of whose calls the n-th fails, for every n: discovery, lists, watches, reads and writes alike.
 
+mod addons;
 mod behind;
 mod contract;
 mod hidden;
@@ -164,7 +165,10 @@ fn namespace(name: &str) -> Value {
 }
 
 fn tidings(registry: &mut Registry) -> Tidings {
-    let tenure = Tenure::of_everything();
+    tidings_of(registry, Tenure::of_everything())
+}
+
+fn tidings_of(registry: &mut Registry, tenure: Tenure) -> Tidings {
     let readiness = Readiness::default();
     Tidings {
         watches: readiness.gate("watches"),

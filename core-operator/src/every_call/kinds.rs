@@ -14,7 +14,7 @@ const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 pub(super) const PROVIDER_KIND: &str = "DockerClusterStackRelease";
 
 /// Everything that is served.
-pub(super) static KINDS: [Served; 15] = [
+pub(super) static KINDS: [Served; 18] = [
     Served::of_the_cluster(
         "apiextensions.k8s.io",
         "v1",
@@ -26,6 +26,7 @@ pub(super) static KINDS: [Served; 15] = [
     kind("events.k8s.io", "v1", "Event", "events"),
     kind(OURS, "v1alpha1", "ClusterStack", "clusterstacks"),
     kind(OURS, "v1alpha1", "ClusterStackRelease", "clusterstackreleases"),
+    kind(OURS, "v1alpha1", "ClusterAddon", "clusteraddons"),
     Served {
         ready_at_once: true,
         ..kind(PROVIDERS, "v1", PROVIDER_KIND, "dockerclusterstackreleases")
@@ -39,6 +40,13 @@ pub(super) static KINDS: [Served; 15] = [
     kind("openstack.k-orc.cloud", "v1alpha1", "Image", "images"),
     kind("cluster.x-k8s.io", "v1beta1", "Cluster", "clusters"),
     kind("cluster.x-k8s.io", "v1beta1", "ClusterClass", "clusterclasses"),
+    kind(
+        "controlplane.cluster.x-k8s.io",
+        "v1beta1",
+        "KubeadmControlPlane",
+        "kubeadmcontrolplanes",
+    ),
+    kind(INFRASTRUCTURE, "v1beta1", "DockerCluster", "dockerclusters"),
     kind(
         INFRASTRUCTURE,
         "v1beta1",

@@ -69,6 +69,8 @@ struct Inner {
     holding: usize,
     /// The last call that is answered.
     last: Option<usize>,
+    /// How often single objects were asked for, or written, by kind and name.
+    asked_for: HashMap<(&'static str, String), usize>,
 }
 
 /// After so many calls all fail: without a pause between them no time goes by, and they would never end.
@@ -107,6 +109,7 @@ impl Server {
             held: HashMap::new(),
             holding: 0,
             last: None,
+            asked_for: HashMap::new(),
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -231,6 +234,16 @@ impl Server {
         self.inner().calls
     }
 
+    /// How many of them were about the objects of a kind that have this name, be it to read or to write them.
+    pub fn calls_about(&self, kind: &'static str, name: &str) -> usize {
+        let inner = self.inner();
+        inner
+            .asked_for
+            .get(&(kind, name.to_owned()))
+            .copied()
+            .unwrap_or_default()
+    }
+
     /// Stores an object of others as it is, with its managers.
     pub fn create(&self, kind: &'static str, object: &Value) {
         let mut inner = self.inner();
@@ -279,7 +292,7 @@ impl Server {
         self.inner().hidden = group;
     }
 
-    /// Whether somebody watches the objects of a kind that have a label of this name.
+    /// Whether somebody watches the objects of a kind that have a label of this name; any objects where it is empty.
     pub fn is_watched(&self, kind: &str, label: &str) -> bool {
         let inner = self.inner();
         let mut open = inner.watches.iter().filter(|watch| !watch.events.is_closed());
@@ -345,6 +358,7 @@ impl Inner {
         }
         let mut asked = Asked::of(self.kinds, head, body)?;
         let (kind, plural) = (asked.scope.kind.kind, asked.scope.kind.plural);
+        *self.asked_for.entry((kind, asked.name.clone())).or_default() += 1;
         let denied = self.denied.get(kind);
         let is_denied = denied.is_some_and(|everywhere| !everywhere || asked.scope.namespace.is_empty());
         if asked.method == Method::GET && asked.name.is_empty() && is_denied {

@@ -63,6 +63,16 @@ impl Tenure {
         tenure
     }
 
+    /// These of so many shards, for ever: for tests of processes that share the work.
+    #[cfg(feature = "in-memory")]
+    pub fn of_these(shards: &[u16], count: u16) -> Self {
+        let tenure = Self::of(count);
+        for shard in shards {
+            tenure.open(*shard);
+        }
+        tenure
+    }
+
     /// Of how many shards it is.
     pub fn count(&self) -> u16 {
         u16::try_from(self.shards().len()).unwrap_or(u16::MAX)

@@ -1,0 +1,292 @@
+//! Which Clusters are left alone, and whose ClusterAddon goes when.
+
+use operator_kit::in_memory::Key;
+
+use super::*;
+
+/// What the Go operator makes, for whatever Cluster.
+fn predecessors(server: &Server, name: &str) -> Value {
+    let uid = uid(&server.find(CLUSTER, name));
+    json!({
+        "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": ADDON,
+        "metadata": {
+            "name": format!("cluster-addon-{name}"), "namespace": "fleet", "finalizers": [labels::ADDON_FINALIZER],
+            "ownerReferences": [{ "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": name, "uid": uid }],
+        },
+        "spec": { "clusterRef": { "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": name, "namespace": "fleet", "uid": uid } },
+    })
+}
+
+/// A Cluster without a class, one of somebody else's class, and one of a class that is named like ours.
+fn foreign() -> [Value; 3] {
+    let mut classic = with_control_plane(cluster("classic", ""));
+    classic["spec"]["topology"] = Value::Null;
+    [
+        classic,
+        with_control_plane(cluster("foreign", "somebody-elses")),
+        with_control_plane(cluster("alike", "docker-ferrol-1-30-v1")),
+    ]
+}
+
+fn addons(server: &Server) -> Vec<Key> {
+    let objects = server.objects().into_iter().map(|(key, _)| key);
+    objects.filter(|key| key.0 == ADDON).collect()
+}
+
+#[test]
+fn a17_clusters_without_a_class_of_ours_get_no_add_ons_and_nobody_asks_about_them() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        for cluster in foreign() {
+            server.apply(&cluster);
+        }
+        sleep(LONG).await;
+        assert_eq!(addons(&server), []);
+        for name in ["classic", "foreign", "alike"] {
+            assert_eq!(server.calls_about(CLUSTER, name), 0, "{name}");
+        }
+        assert!(
+            !server.is_watched(PLANE, ""),
+            "their control planes are nobody's business"
+        );
+        // One of ours beside them is not disturbed.
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+        assert_eq!(addons(&server).len(), 1);
+    });
+}
+
+#[test]
+fn what_the_go_operator_made_for_foreign_clusters_stays_as_it_is_and_goes_when_it_is_to_go() {
+    let server = begin(None);
+    for cluster in foreign() {
+        server.apply(&cluster);
+    }
+    let names = ["classic", "foreign", "alike"].map(|name| format!("cluster-addon-{name}"));
+    for name in ["classic", "foreign", "alike"] {
+        server.create(ADDON, &predecessors(&server, name));
+    }
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        let before = names.clone().map(|name| server.find(ADDON, &name));
+        sleep(LONG).await;
+        assert_eq!(names.clone().map(|name| server.find(ADDON, &name)), before);
+        for name in &names {
+            server.delete(ADDON, name);
+        }
+        sleep(LONG).await;
+        assert_eq!(addons(&server), []);
+    });
+}
+
+#[test]
+fn what_the_go_operator_made_for_a_cluster_of_ours_is_kept_and_worked_on() {
+    let server = begin(None);
+    server.apply(&cluster("wharf", TAG));
+    let mut addon = predecessors(&server, "wharf");
+    addon["spec"]["clusterStack"] = json!(TAG);
+    // Somebody made it by hand.
+    addon["metadata"]["ownerReferences"] = json!([]);
+    server.create(ADDON, &addon);
+    let before = server.find(ADDON, NAME);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        sleep(LONG).await;
+    });
+    let after = server.find(ADDON, NAME);
+    assert_eq!((uid(&after), &after["spec"]), (uid(&before), &before["spec"]));
+    assert_eq!(told(&server, NAME, "ClusterReady"), "False/WaitingForCluster");
+    let owner = after.pointer("/metadata/ownerReferences/0/uid");
+    assert_eq!(owner, Some(&json!(uid(&server.find(CLUSTER, "wharf")))));
+}
+
+#[test]
+fn a16_a_cluster_has_add_ons_also_when_its_class_is_in_another_namespace() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&super::super::namespace("team"));
+        let mut elsewhere = cluster("wharf", TAG);
+        elsewhere["metadata"]["namespace"] = json!("team");
+        // There is no such class in its own namespace.
+        server.apply(&elsewhere);
+        sleep(LONG).await;
+        assert_eq!(addons(&server), []);
+        elsewhere["spec"]["topology"]["classNamespace"] = json!("fleet");
+        server.apply(&elsewhere);
+        sleep(LONG).await;
+        assert_eq!(addons(&server), [(ADDON, "team".to_owned(), NAME.to_owned())]);
+    });
+}
+
+#[test]
+fn an_operator_of_one_namespace_leaves_clusters_elsewhere_alone() {
+    let server = begin(None);
+    looked_after(&server, &["--namespace=fleet"], async |_| {
+        with_class(&server);
+        server.apply(&super::super::namespace("team"));
+        let mut elsewhere = cluster("reef", TAG);
+        elsewhere["metadata"]["namespace"] = json!("team");
+        elsewhere["spec"]["topology"]["classNamespace"] = json!("fleet");
+        server.apply(&elsewhere);
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+        assert_eq!(addons(&server), [(ADDON, "fleet".to_owned(), NAME.to_owned())]);
+    });
+}
+
+#[test]
+fn f15_a_cluster_addon_that_somebody_deletes_goes_and_is_made_anew() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+        for is_begun in [false, true] {
+            if is_begun {
+                begun(&server, NAME);
+            }
+            let before = server.find(ADDON, NAME);
+            server.delete(ADDON, NAME);
+            sleep(LONG).await;
+            let after = server.find(ADDON, NAME);
+            assert!(!after.is_null() && uid(&after) != uid(&before), "{after:#}");
+            assert_eq!(after.pointer("/metadata/deletionTimestamp"), None);
+        }
+    });
+}
+
+#[test]
+fn a_cluster_addon_goes_with_its_cluster_and_a_cluster_of_the_same_name_gets_its_own() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+        let before = server.find(ADDON, NAME);
+        server.delete(CLUSTER, "wharf");
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+        let after = server.find(ADDON, NAME);
+        assert_ne!(uid(&after), uid(&before));
+        let owner = after.pointer("/metadata/ownerReferences/0/uid");
+        assert_eq!(owner, Some(&json!(uid(&server.find(CLUSTER, "wharf")))));
+        server.delete(CLUSTER, "wharf");
+        sleep(LONG).await;
+        assert_eq!(addons(&server), []);
+    });
+}
+
+/// As another process leaves it that has seen what the watch of this one does not show.
+fn given_to(server: &Server, uid: &str) {
+    let mut owners = server.find(ADDON, NAME)["metadata"]["ownerReferences"].clone();
+    owners[0]["uid"] = json!(uid);
+    server.merge(ADDON, NAME, &json!({ "metadata": { "ownerReferences": owners } }));
+    begun(server, NAME);
+}
+
+#[test]
+fn no_cluster_addon_is_deleted_because_the_watch_of_clusters_is_behind() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+        server.stall(CLUSTER);
+        server.delete(CLUSTER, "wharf");
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+        given_to(&server, &uid(&server.find(CLUSTER, "wharf")));
+        let before = uid(&server.find(ADDON, NAME));
+        sleep(LONG).await;
+        let addon = server.find(ADDON, NAME);
+        assert_eq!(uid(&addon), before);
+        assert_eq!(addon.pointer("/metadata/deletionTimestamp"), None);
+        // One of a Cluster that is not there any more is deleted, and made anew for the one that is.
+        given_to(&server, "gone");
+        sleep(LONG).await;
+        assert_ne!(uid(&server.find(ADDON, NAME)), before);
+    });
+}
+
+#[test]
+fn add_ons_that_were_begun_stay_ours_when_the_cluster_takes_a_class_of_somebody_else() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+        begun(&server, NAME);
+        server.apply(&cluster("wharf", "somebody-elses"));
+        sleep(LONG).await;
+        assert_eq!(told(&server, NAME, "Ready"), "False/ReleaseNotReady");
+    });
+    // So it is for a process that sees both for the first time.
+    server.merge(ADDON, NAME, &json!({ "status": null }));
+    looked_after(&server, &[], async |_| {
+        sleep(LONG).await;
+        server.merge(CLUSTER, "wharf", &json!({ "spec": { "paused": true } }));
+        sleep(LONG).await;
+        assert_eq!(told(&server, NAME, "Paused"), "True/Paused");
+    });
+}
+
+#[test]
+fn a_paused_cluster_gets_its_cluster_addon_after_the_pause() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        let mut paused = cluster("wharf", TAG);
+        paused["spec"]["paused"] = json!(true);
+        server.apply(&paused);
+        sleep(LONG).await;
+        assert_eq!(addons(&server), []);
+        server.merge(CLUSTER, "wharf", &json!({ "spec": { "paused": false } }));
+        sleep(LONG).await;
+        assert_eq!(told(&server, NAME, "ClusterReady"), "False/WaitingForCluster");
+        let held = json!({ "metadata": { "annotations": { labels::PAUSED: "" } } });
+        server.merge(ADDON, NAME, &held);
+        sleep(LONG).await;
+        assert_eq!(told(&server, NAME, "Paused"), "True/Paused");
+        server.merge(ADDON, NAME, &json!({ "metadata": { "annotations": null } }));
+        sleep(LONG).await;
+        assert_eq!(told(&server, NAME, "Paused"), "/");
+    });
+}
+
+#[test]
+fn what_clusterctl_moves_away_is_left_to_it() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+        let moved = json!({ "metadata": { "annotations": { labels::DELETE_FOR_MOVE: "" } } });
+        server.merge(ADDON, NAME, &moved);
+        server.merge(CLUSTER, "wharf", &moved);
+        sleep(LONG).await;
+        // It takes the finalizers away itself.
+        let before = server.find(ADDON, NAME);
+        server.delete(ADDON, NAME);
+        sleep(LONG).await;
+        let kept = server.find(ADDON, NAME);
+        assert_eq!(kept["metadata"]["finalizers"], before["metadata"]["finalizers"]);
+        server.merge(ADDON, NAME, &json!({ "metadata": { "finalizers": null } }));
+        sleep(LONG).await;
+        assert_eq!(addons(&server), [], "none is made anew");
+    });
+}
+
+#[test]
+fn without_the_flag_nobody_makes_or_watches_cluster_addons() {
+    let server = begin(None);
+    install_crypto();
+    super::super::operated(&server, async |_| {
+        with_class(&server);
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+    });
+    assert_eq!(addons(&server), []);
+    assert!(!server.is_watched(ADDON, ""));
+}

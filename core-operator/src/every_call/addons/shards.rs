@@ -1,0 +1,74 @@
+//! Two processes that share the work: the add-ons of a Cluster are in the hands of one of them, its class may be in those of the other.
+
+use operator_kit::in_memory::journey::{beside, paused};
+use operator_kit::lease::Tenure;
+use operator_kit::telemetry::registry;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::super::{args, tidings_of};
+use super::*;
+use crate::operator::operate;
+
+const CLUSTERS: [&str; 6] = ["wharf", "reef", "pier", "cove", "quay", "mole"];
+
+/// What comes of a journey while two operators have a shard each.
+fn shared<T>(server: &Server, journey: impl AsyncFnOnce() -> T) -> T {
+    install_crypto();
+    paused().block_on(async {
+        let caches = [(); 2].map(|()| TempDir::new().expect("a folder"));
+        let flags = ["--cluster-addons", "--shards=2"];
+        let [one, two] = [0, 1].map(|shard| {
+            let args = args(RELEASES.path(), caches[usize::from(shard)].path(), &flags);
+            let tidings = tidings_of(&mut registry(), Tenure::of_these(&[shard], 2));
+            (args, tidings)
+        });
+        let stop = CancellationToken::new();
+        let operating = async {
+            let (first, second) = tokio::join!(
+                Box::pin(operate(&one.0, server.client(), one.1, None, stop.clone())),
+                Box::pin(operate(&two.0, server.client(), two.1, None, stop.clone()))
+            );
+            first.and(second)
+        };
+        beside(operating, &stop, journey()).await
+    })
+}
+
+#[test]
+fn each_cluster_is_looked_after_by_one_process_whichever_has_its_class() {
+    let server = begin(None);
+    shared(&server, async || {
+        with_class(&server);
+        for name in CLUSTERS {
+            server.apply(&cluster(name, TAG));
+        }
+        // Long enough that what nobody needs any more is ended.
+        sleep(3 * LONG).await;
+        let creations = server
+            .objects()
+            .into_iter()
+            .filter(|(key, event)| key.0 == "Event" && event["reason"] == "ClusterAddonCreated");
+        assert_eq!(creations.count(), CLUSTERS.len());
+        for name in CLUSTERS {
+            let name = format!("cluster-addon-{name}");
+            // The release is known to both: what is waited for is the cluster.
+            assert_eq!(told(&server, &name, "HelmChartApplied"), "False/WaitingForCluster");
+        }
+        for name in CLUSTERS {
+            server.delete(ADDON, &format!("cluster-addon-{name}"));
+        }
+        sleep(LONG).await;
+        for name in CLUSTERS {
+            let addon = server.find(ADDON, &format!("cluster-addon-{name}"));
+            assert_eq!(addon.pointer("/metadata/deletionTimestamp"), None);
+            assert!(!addon.is_null(), "{name}");
+        }
+    });
+}
+
+#[test]
+fn the_shards_of_these_clusters_are_not_all_the_same() {
+    let shards = CLUSTERS.map(|name| crate::addon::shard_of_addons("fleet", name, 2));
+    assert!(shards.contains(&0) && shards.contains(&1), "{shards:?}");
+}
