@@ -21,6 +21,8 @@ pub enum OperatorRole {
     Leases,
     /// In each namespace whose stacks name Secrets.
     Secrets,
+    /// As the first one, for an operator that looks after the add-ons of clusters.
+    ClusterAddons,
 }
 
 impl OperatorRole {
@@ -31,6 +33,7 @@ impl OperatorRole {
             Self::Everywhere => "clusterstack-core-operator-everywhere",
             Self::Leases => "clusterstack-core-operator-leases",
             Self::Secrets => "clusterstack-core-operator-secrets",
+            Self::ClusterAddons => "clusterstack-core-operator-cluster-addons",
         }
     }
 }
@@ -60,6 +63,10 @@ const MADE_BY_APPLY: (&str, &str) = (
     "create",
     "a server-side apply of what is not there is authorised as `patch` and as `create`",
 );
+
+const LISTED_OF_CLUSTERS: (&str, &str) = ("list", "those that Clusters of ours name");
+
+const WATCHED_OF_CLUSTERS: (&str, &str) = ("watch", "how they change");
 
 /// All rights, in the order of the roles.
 pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
@@ -198,6 +205,45 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         verbs: &["get"],
         unseen: &[],
         purpose: "credentials and authorities of sources, keys and trust roots that a `spec` names",
+    },
+    // No journey has `--cluster-addons` yet, which is not complete.
+    OperatorRight {
+        role: OperatorRole::ClusterAddons,
+        group: GROUP,
+        resources: &["clusteraddons"],
+        verbs: &[],
+        unseen: &[
+            ("create", "a Cluster that has none gets one"),
+            ("delete", "one whose Cluster is gone goes"),
+            ("list", "which there are"),
+            ("patch", "its finalizer and its owner"),
+            ("watch", "how they change"),
+        ],
+        purpose: "the add-ons of clusters",
+    },
+    OperatorRight {
+        role: OperatorRole::ClusterAddons,
+        group: GROUP,
+        resources: &["clusteraddons/status"],
+        verbs: &[],
+        unseen: &[("update", "the status is written whole")],
+        purpose: "what is told",
+    },
+    OperatorRight {
+        role: OperatorRole::ClusterAddons,
+        group: "controlplane.cluster.x-k8s.io",
+        resources: &["kubeadmcontrolplanes"],
+        verbs: &[],
+        unseen: &[LISTED_OF_CLUSTERS, WATCHED_OF_CLUSTERS],
+        purpose: "how far a cluster is",
+    },
+    OperatorRight {
+        role: OperatorRole::ClusterAddons,
+        group: "infrastructure.cluster.x-k8s.io",
+        resources: &["dockerclusters", "openstackclusters"],
+        verbs: &[],
+        unseen: &[LISTED_OF_CLUSTERS, WATCHED_OF_CLUSTERS],
+        purpose: "what values of add-ons are made of",
     },
 ];
 

@@ -220,10 +220,9 @@ fn add_ons_that_were_begun_stay_ours_when_the_cluster_takes_a_class_of_somebody_
         begun(&server, NAME);
         server.apply(&cluster("wharf", "somebody-elses"));
         sleep(LONG).await;
-        assert_eq!(told(&server, NAME, "Ready"), "False/ReleaseNotReady");
+        assert_eq!(told(&server, NAME, "HelmChartApplied"), "False/ReleaseNotReady");
     });
     // So it is for a process that sees both for the first time.
-    server.merge(ADDON, NAME, &json!({ "status": null }));
     looked_after(&server, &[], async |_| {
         sleep(LONG).await;
         server.merge(CLUSTER, "wharf", &json!({ "spec": { "paused": true } }));
