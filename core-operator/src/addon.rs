@@ -17,20 +17,26 @@ use std::time::Duration;
 
 use crds::cluster_addon::{ClusterAddon, name_for};
 use crds::labels;
-use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
+use kube::{Client, ResourceExt};
+use operator_kit::crd_watch::CrdWatch;
+use operator_kit::discovery::Discovery;
+use operator_kit::flags::ScopeArgs;
 use operator_kit::telemetry::log_refusal;
 use planning::election::shard_of;
 use planning::next::retry_delay_seconds;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::making::make;
-pub(crate) use self::parts::Parts;
 
 use self::memory::AddonMemory;
 use self::observe::observe;
+use self::parts::Parts;
 use self::plan::plan;
 use self::presence::{Presence, see_to};
 use self::status::write_status;
+use crate::by_kind::KindChange;
 use crate::context::Context;
 use crate::driver::Look;
 use crate::freshest::Freshest;
@@ -49,10 +55,39 @@ pub(crate) struct Addons {
     /// The only namespace that is looked after, or empty.
     pub(crate) namespace: String,
     /// The value of the label without which the watch does not show a ClusterAddon, or empty.
-    pub(crate) watch_filter: String,
+    watch_filter: String,
 }
 
 impl Addons {
+    /// Those in this scope, and where it is told that something changed that belongs to their Clusters.
+    pub(crate) fn new(
+        objects: Freshest<ClusterAddon>,
+        client: &Client,
+        (discovery, crds): (&Discovery, &CrdWatch),
+        scope: &ScopeArgs,
+        stop: &CancellationToken,
+    ) -> (Self, UnboundedReceiver<KindChange>) {
+        let ScopeArgs {
+            namespace,
+            watch_filter,
+        } = scope.clone();
+        let (parts, changes) = Parts::new(
+            client.clone(),
+            discovery.clone(),
+            crds.clone(),
+            &namespace,
+            stop.clone(),
+        );
+        let addons = Self {
+            objects,
+            parts,
+            memories: Memories::default(),
+            namespace,
+            watch_filter,
+        };
+        (addons, changes)
+    }
+
     /// The ClusterAddon of a Cluster.
     pub(crate) fn of(&self, namespace: &str, cluster: &str) -> Option<Arc<ClusterAddon>> {
         self.objects.get(namespace, &name_for(cluster))
@@ -101,7 +136,7 @@ async fn work_on(
     memory: &Memory<AddonMemory>,
 ) -> Option<Duration> {
     let (namespace, cluster) = cluster_of(&addon)?;
-    let (addon, sight) = match see_to(context, addons, &namespace, &cluster).await {
+    let (addon, sight) = match Box::pin(see_to(context, addons, &namespace, &cluster)).await {
         Ok(Presence::Tended { addon, sight }) => (addon, sight),
         Ok(Presence::Settled) => {
             lock(&memory.own).refusals = 0;

@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 use sourcing::Connector;
 use tokio_util::sync::CancellationToken;
 
-use crate::addon::{self, Addons, ClusterPlace, Parts};
+use crate::addon::{self, Addons, ClusterPlace};
 use crate::args::Args;
 use crate::census::Census;
 use crate::charts::Charts;
@@ -272,32 +272,15 @@ fn assemble(
     triggers: &Triggers,
     stop: &CancellationToken,
 ) -> anyhow::Result<Arc<Context>> {
-    let ClusterSight {
-        discovery,
-        crds,
-        clusters,
-        notices: cluster_notices,
-    } = sight;
+    let (discovery, crds) = (sight.discovery, sight.crds);
     let here = args.scope.namespace.as_str();
     let marked = Marked::by_anybody(labels::PART_OF, here);
     let (objects, object_notices) = ObjectWatches::new(client.clone(), discovery.clone(), marked, stop.clone());
     let (leftovers, left_behind) = Leftovers::start(client.clone(), discovery.clone(), &crds, here, stop.clone());
     let (providers, provider_changes) =
         Providers::new(client.clone(), discovery.clone(), crds.clone(), here, stop.clone());
-    let (addons, part_changes) = own
-        .addons
-        .map(|(objects, _)| {
-            let (parts, changes) = Parts::new(client.clone(), discovery.clone(), crds.clone(), here, stop.clone());
-            let addons = Addons {
-                objects,
-                parts,
-                memories: Memories::default(),
-                namespace: here.to_owned(),
-                watch_filter: args.scope.watch_filter.clone(),
-            };
-            (addons, changes)
-        })
-        .unzip();
+    let add_ons = |(objects, _)| Addons::new(objects, client, (&discovery, &crds), &args.scope, stop);
+    let (addons, part_changes) = own.addons.map(add_ons).unzip();
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
         management: Place {
@@ -308,7 +291,7 @@ fn assemble(
         },
         clock: Clock::start(),
         tenure: tidings.tenure.clone(),
-        clusters,
+        clusters: sight.clusters,
         leftovers,
         providers,
         sources,
@@ -327,7 +310,7 @@ fn assemble(
     });
     let news = News {
         objects: object_notices,
-        clusters: cluster_notices,
+        clusters: sight.notices,
         leftovers: left_behind,
         providers: provider_changes,
         parts: part_changes,

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::driver::AFTER_PANIC;
 use crate::triggers::Triggers;
 
-/// So many times in a row it is debugged why a Cluster has no ClusterAddon, then said aloud, once.
+/// After so many failures in a row it is said aloud why a Cluster has no ClusterAddon, once.
 const TOLD_FAILURES: u32 = 3;
 
 /// What is known of the Clusters that wait or are being looked at; others are not remembered.
@@ -92,7 +92,7 @@ pub(crate) async fn make(
             },
             Some(Ok((place, done))) = looks.join_next(), if !looks.is_empty() => {
                 if let Some(failures) = line.end(&place, done.is_err()) {
-                    let pause = match done {
+                    let rest = match done {
                         Err(Failed::Panicked) => AFTER_PANIC,
                         Err(Failed::Refused(words)) => {
                             tell(&place, failures, &words);
@@ -101,7 +101,7 @@ pub(crate) async fn make(
                         Ok(()) => Duration::ZERO,
                     };
                     pauses.spawn(async move {
-                        sleep(pause).await;
+                        sleep(rest).await;
                         place
                     });
                 }
