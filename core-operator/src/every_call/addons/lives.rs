@@ -188,25 +188,30 @@ fn given_to(server: &Server, uid: &str) {
 
 #[test]
 fn no_cluster_addon_is_deleted_because_the_watch_of_clusters_is_behind() {
+    // A watch that tells nothing begins again after some minutes: all of this is over by then.
+    const SOON: Duration = Duration::from_secs(10);
     let server = begin(None);
     looked_after(&server, &[], async |_| {
         with_class(&server);
         server.apply(&cluster("wharf", TAG));
-        sleep(LONG).await;
+        sleep(SOON).await;
+        let first = uid(&server.find(CLUSTER, "wharf"));
         server.stall(CLUSTER);
         server.delete(CLUSTER, "wharf");
         server.apply(&cluster("wharf", TAG));
-        sleep(LONG).await;
+        sleep(SOON).await;
+        let owner = "/metadata/ownerReferences/0/uid";
+        let made = server.find(ADDON, NAME);
+        assert_eq!(made.pointer(owner), Some(&json!(first)), "the watch is behind");
         given_to(&server, &uid(&server.find(CLUSTER, "wharf")));
-        let before = uid(&server.find(ADDON, NAME));
-        sleep(LONG).await;
-        let addon = server.find(ADDON, NAME);
-        assert_eq!(uid(&addon), before);
-        assert_eq!(addon.pointer("/metadata/deletionTimestamp"), None);
-        // One of a Cluster that is not there any more is deleted, and made anew for the one that is.
+        sleep(SOON).await;
+        let kept = server.find(ADDON, NAME);
+        assert_eq!(uid(&kept), uid(&made));
+        assert_eq!(kept.pointer("/metadata/deletionTimestamp"), None);
+        // One of a Cluster that is not there any more is deleted.
         given_to(&server, "gone");
-        sleep(LONG).await;
-        assert_ne!(uid(&server.find(ADDON, NAME)), before);
+        sleep(SOON).await;
+        assert_ne!(uid(&server.find(ADDON, NAME)), uid(&made));
     });
 }
 
