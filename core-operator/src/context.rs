@@ -71,12 +71,6 @@ impl Context {
         }
     }
 
-    /// Whether [`Self::listed`] would return at once.
-    pub(crate) fn is_listed(&self) -> bool {
-        let addons = self.addons.as_ref();
-        self.stacks.is_listed() && self.releases.is_listed() && addons.is_none_or(|addons| addons.objects.is_listed())
-    }
-
     /// Whether a stack is in a shard of this process.
     pub(crate) fn has_stack(&self, stack: &ClusterStack) -> bool {
         self.tenure.holds(shard_of_stack(stack, self.tenure.count()))

@@ -116,23 +116,10 @@ pub(crate) async fn operate(
         triggers::follow_shards(Arc::clone(&following), waking.clone(), told.clone())
     });
     let driven = drive(args, &client, &tidings, &context, &triggers, (writers, queues), &stop);
-    let work = async {
-        tokio::join!(
-            driven.boxed(),
-            stop.run_until_cancelled(announce(&context, &tidings.watches))
-        )
-    };
-    // Drivers that still wait for their first list have nothing to finish, and would not notice the end.
-    let idle = async {
-        stop.cancelled().await;
-        if context.is_listed() {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        _ = work => {}
-        () = idle => {}
-    }
+    tokio::join!(
+        driven.boxed(),
+        stop.run_until_cancelled(announce(&context, &tidings.watches))
+    );
     Ok(())
 }
 
@@ -188,11 +175,27 @@ async fn drive(
             addons.run(context, stop).await;
         }
     };
+    let others = async { tokio::join!(stacks.run(context, stop).boxed(), releases.run(context, stop).boxed()) };
+    let are_others_listed = || context.stacks.is_listed() && context.releases.is_listed();
+    let are_addons_listed = || context.addons.as_ref().is_none_or(|addons| addons.objects.is_listed());
     tokio::join!(
-        stacks.run(context, stop).boxed(),
-        releases.run(context, stop).boxed(),
-        addons.boxed()
+        unless_idle(others, are_others_listed, stop),
+        unless_idle(addons.boxed(), are_addons_listed, stop)
     );
+}
+
+/// Drivers that still wait for their first list have nothing to finish, and would not notice the end.
+async fn unless_idle<T>(driving: impl Future<Output = T>, is_listed: impl Fn() -> bool, stop: &CancellationToken) {
+    let idle = async {
+        stop.cancelled().await;
+        if is_listed() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        _ = driving => {}
+        () = idle => {}
+    }
 }
 
 /// Begins to look after Clusters that have no ClusterAddon.

@@ -123,6 +123,7 @@ fn introduce(args: &Args) {
         watch_filter = args.scope.told_watch_filter(),
         leader_election = args.lease.leader_elect,
         shards = args.shards,
+        cluster_addons = args.cluster_addons,
         "core-operator"
     );
     warn_of_flags_without_effect(&args.without_effect(), "Go operator");

@@ -48,7 +48,7 @@ pub(super) struct Sight {
 pub(super) enum PresenceError {
     /// Before something is deleted the API server itself is asked about its Cluster.
     #[error("failed to ask whether the Cluster is still there")]
-    ReadCluster(#[source] ReadError),
+    ReadCluster(#[source] Box<ReadError>),
     /// The version in which Clusters are served could not be found out.
     #[error("failed to look up the kind Cluster")]
     LookUp(#[source] DiscoveryError),
@@ -135,7 +135,7 @@ pub(super) async fn see_to(
     let mut decided = decide(cluster.as_ref());
     if matches!(decided, Decided::Delete | Decided::LetGo) {
         let read = context.clusters.read(namespace, name).await;
-        cluster = read.map_err(PresenceError::ReadCluster)?;
+        cluster = read.map_err(|error| PresenceError::ReadCluster(Box::new(error)))?;
         decided = decide(cluster.as_ref());
     }
     match (decided, addon, cluster) {

@@ -177,8 +177,7 @@ fn whichever_answer_about_add_ons_is_lost_the_end_is_the_same() {
 fn a_cluster_addon_is_made_in_the_form_in_which_the_go_operator_makes_it() {
     let server = begin(None);
     looked_after(&server, &["--watch-filter=blue"], async |_| {
-        for object in [template("small"), stack(&["v1"])] {
-            let mut object = object;
+        for mut object in [template("small"), stack(&["v1"])] {
             object["metadata"]["labels"] = json!({ labels::WATCH_FILTER: "blue" });
             server.apply(&object);
         }

@@ -137,6 +137,21 @@ fn an_operator_of_one_namespace_leaves_clusters_elsewhere_alone() {
 }
 
 #[test]
+fn clusters_that_are_there_before_the_operator_begins_get_their_cluster_addons() {
+    let server = begin(None);
+    install_crypto();
+    // By an operator that does not look after add-ons.
+    super::super::operated(&server, async |_| {
+        with_class(&server);
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+    });
+    assert_eq!(addons(&server), []);
+    looked_after(&server, &[], async |_| sleep(LONG).await);
+    assert_eq!(addons(&server), [(ADDON, "fleet".to_owned(), NAME.to_owned())]);
+}
+
+#[test]
 fn f15_a_cluster_addon_that_somebody_deletes_goes_and_is_made_anew() {
     let server = begin(None);
     looked_after(&server, &[], async |_| {
