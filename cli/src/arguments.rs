@@ -31,6 +31,9 @@ pub(crate) struct PrintManifests {
     /// Namespace of the operator
     #[arg(long, value_name = "NAMESPACE", default_value = crds::manifests::NAMESPACE, value_parser = namespace)]
     pub(crate) namespace: String,
+    /// Namespaces of the Clusters whose lifecycle hooks the operator is asked about (part hooks); those of all namespaces when none is named
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', value_parser = namespace)]
+    pub(crate) cluster_namespaces: Vec<String>,
 }
 
 /// What is installed together.
@@ -42,7 +45,9 @@ pub(crate) enum Part {
     Roles,
     /// Service and configuration of the webhooks, once the operator serves them
     Webhooks,
-    /// The certificate of the webhooks, where cert-manager runs
+    /// Service and ExtensionConfig of the lifecycle hooks of Cluster API, once the operator answers them
+    Hooks,
+    /// The certificates of webhooks and hooks, where cert-manager runs
     Certificates,
 }
 

@@ -5,7 +5,7 @@ use std::{
     io::{self, ErrorKind, Write},
 };
 
-use crds::manifests;
+use crds::manifests::{self, Installation};
 
 use crate::arguments::{Part, PrintManifests};
 
@@ -24,9 +24,13 @@ pub(crate) fn run(arguments: &PrintManifests, out: &mut impl Write) -> Result<()
     } else {
         &arguments.parts
     };
+    let installation = Installation {
+        namespace: arguments.namespace.clone(),
+        clusters: arguments.cluster_namespaces.clone(),
+    };
     let mut text = String::new();
     for part in parts {
-        for (_, manifest) in of_crds(*part).files(&arguments.namespace)? {
+        for (_, manifest) in of_crds(*part).files(&installation)? {
             text.push_str("---\n");
             text.push_str(&manifest);
         }
@@ -43,6 +47,7 @@ fn of_crds(part: Part) -> manifests::Part {
         Part::Crds => manifests::Part::Definitions,
         Part::Roles => manifests::Part::Roles,
         Part::Webhooks => manifests::Part::Webhooks,
+        Part::Hooks => manifests::Part::Hooks,
         Part::Certificates => manifests::Part::Certificates,
     }
 }

@@ -41,6 +41,7 @@ mod printing {
     fn what_is_printed_is_what_the_repository_has_as_files() {
         assert_eq!(documents(&printed(&["crds", "roles"])), committed("yaml"));
         assert_eq!(documents(&printed(&["webhooks"])), committed("webhooks"));
+        assert_eq!(documents(&printed(&["hooks"])), committed("hooks"));
         assert_eq!(documents(&printed(&["certificates"])), committed("cert-manager"));
     }
 
@@ -48,18 +49,20 @@ mod printing {
     fn what_is_printed_without_a_word_is_in_nobodys_way_before_an_operator_runs() {
         let usual = printed(&[]);
         assert_eq!(usual, printed(&["crds", "roles"]));
-        for kind in ["ValidatingWebhookConfiguration", "Certificate"] {
+        for kind in ["ValidatingWebhookConfiguration", "ExtensionConfig", "Certificate"] {
             assert!(!usual.contains(&format!("kind: {kind}\n")), "{kind}");
         }
     }
 
     #[test]
     fn f40_the_namespace_is_the_one_that_is_asked_for_and_no_other() {
-        let parts = ["crds", "roles", "webhooks", "certificates"];
+        let parts = ["crds", "roles", "webhooks", "hooks", "certificates"];
         let usual = printed(&parts);
         let ours = printed(&[&parts[..], &["--namespace=fleet-1"]].concat());
         assert!(usual.contains("cso-system") && !ours.contains("cso-system"), "{ours}");
         assert_eq!(usual.replace("cso-system", "fleet-1"), ours);
+        let asked_about = printed(&["hooks", "--cluster-namespaces=team-a,team-b"]);
+        assert!(asked_about.contains("values:\n      - team-a\n      - team-b\n"), "{asked_about}");
         for bad in ["Fleet", "", "-a", "a/b"] {
             let output = print(&["--namespace", bad]);
             assert_eq!(output.status.code(), Some(2), "{bad:?}");

@@ -9,6 +9,7 @@ pub mod cluster_stack_release;
 pub mod conditions;
 pub mod events;
 pub mod guide;
+pub mod hooks;
 pub mod labels;
 pub mod manifests;
 pub mod names;

@@ -2,7 +2,7 @@
 //! Certificate that the annotation names into every webhook, and an issuer finds its Secret in its own namespace (cert-manager.io, "CA Injector"
 //! and "CA").
 
-use crds::manifests::{NAMESPACE, Part};
+use crds::manifests::{Installation, NAMESPACE, Part};
 use crds::webhooks::PORT;
 use serde_json::Value;
 
@@ -19,7 +19,10 @@ impl Printed {
     fn each() -> impl Iterator<Item = Self> {
         [NAMESPACE, "fleet-1"].into_iter().map(|namespace| {
             let parts = [Part::Webhooks, Part::Certificates].into_iter();
-            let files = parts.flat_map(|part| part.files(namespace).expect("manifests can be written"));
+            let files = parts.flat_map(|part| {
+                part.files(&Installation::in_namespace(namespace))
+                    .expect("manifests can be written")
+            });
             let manifests = files.map(|(_, text)| serde_yaml::from_str(&text).expect("a manifest is YAML"));
             Self {
                 namespace,

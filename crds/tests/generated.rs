@@ -1,9 +1,9 @@
-//! The files in `crds/yaml`, `crds/providers`, `crds/webhooks` and `crds/cert-manager` are what `crds::manifests` makes.
+//! The files in `crds/yaml`, `crds/providers`, `crds/webhooks`, `crds/hooks` and `crds/cert-manager` are what `crds::manifests` makes.
 
 use std::{env, fs, path::PathBuf};
 
 use crds::manifests::{
-    NAMESPACE, PROVIDER_OPERATOR_RIGHTS, Part, core_operator_roles, provider_operator_roles,
+    Installation, NAMESPACE, PROVIDER_OPERATOR_RIGHTS, Part, core_operator_roles, provider_operator_roles,
     validating_webhook_configuration,
 };
 use crds::providers::DEFINITIONS;
@@ -122,6 +122,8 @@ fn f40_nothing_that_is_installed_is_a_secret_or_stands_in_the_way_of_clusters_of
         "ClusterRole",
         "Service",
         "ValidatingWebhookConfiguration",
+        // Whose Clusters it is about is for whoever installs it to say, see the tests of hooks.
+        "ExtensionConfig",
         "Issuer",
         "Certificate",
         "NetworkPolicy",
@@ -150,7 +152,10 @@ fn f40_nothing_that_is_installed_is_a_secret_or_stands_in_the_way_of_clusters_of
 /// In the Go operator's manifests one namespace is written down, wherever it is installed.
 #[test]
 fn f40_everything_that_is_installed_is_in_the_namespace_that_is_asked_for() {
-    let parts = Part::iter().flat_map(|part| part.files("fleet-1").expect("manifests can be written"));
+    let parts = Part::iter().flat_map(|part| {
+        part.files(&Installation::in_namespace("fleet-1"))
+            .expect("manifests can be written")
+    });
     let all: Vec<Value> = parts
         .map(|(name, text)| {
             assert!(!text.contains(NAMESPACE), "{name}: {text}");
@@ -176,7 +181,10 @@ fn directory() -> PathBuf {
 /// By path in the folder of the crate.
 fn manifests() -> Vec<(String, String)> {
     let files = Part::iter().flat_map(|part| {
-        let files = part.files(NAMESPACE).expect("manifests can be written").into_iter();
+        let files = part
+            .files(&Installation::in_namespace(NAMESPACE))
+            .expect("manifests can be written")
+            .into_iter();
         files.map(move |(name, text)| {
             let folder = folder(part);
             (format!("{folder}/{name}.yaml"), format!("{HEADER}{text}"))
@@ -190,6 +198,7 @@ fn folder(part: Part) -> &'static str {
     match part {
         Part::Definitions | Part::Roles => "yaml",
         Part::Webhooks => "webhooks",
+        Part::Hooks => "hooks",
         Part::Certificates => "cert-manager",
         Part::OpenStack => "providers/openstack",
         Part::FileStore => "providers/filestore",

@@ -1,4 +1,4 @@
-//! Everything that is installed as YAML, for one namespace of the operator.
+//! Everything that is installed as YAML, for one operator.
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -7,7 +7,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::builds::network_policy_of_builds;
-use super::certificates::webhook_certificates;
+use super::certificates::certificates;
+use super::hooks::{extension_config, hook_service};
 use super::webhooks::{validating_webhook_configuration, webhook_service};
 use super::{
     cluster_roles, core_operator_roles, custom_resource_definitions, provider_definitions, provider_operator_roles,
@@ -23,7 +24,9 @@ pub enum Part {
     Roles,
     /// Service and configuration of the webhooks, where the operator serves them.
     Webhooks,
-    /// The certificate of the webhooks, where cert-manager runs.
+    /// Service and `ExtensionConfig` of the lifecycle hooks, where the operator answers them.
+    Hooks,
+    /// The certificates of webhooks and hooks, where cert-manager runs.
     Certificates,
     /// The CRDs of the provider for OpenStack.
     OpenStack,
@@ -35,6 +38,25 @@ pub enum Part {
     ProviderRoles,
     /// What the Pods of Jobs may connect to. In no namespace: of use in each one whose images are built.
     Builds,
+}
+
+/// Where an operator is, and whom it is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installation {
+    /// The namespace of the operator.
+    pub namespace: String,
+    /// The namespaces of the Clusters whose lifecycle hooks it is asked about; all when empty.
+    pub clusters: Vec<String>,
+}
+
+impl Installation {
+    /// One in this namespace, for all Clusters.
+    pub fn in_namespace(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            clusters: Vec::new(),
+        }
+    }
 }
 
 /// A manifest cannot be written.
@@ -62,8 +84,9 @@ pub enum ManifestError {
 
 impl Part {
     /// Its manifests in the order in which they can be applied: a name for the file of each, without an ending, and YAML that readers of
-    /// YAML 1.1 such as kubectl understand alike. What is in a namespace is in this one.
-    pub fn files(self, namespace: &str) -> Result<Vec<(String, String)>, ManifestError> {
+    /// YAML 1.1 such as kubectl understand alike. What is in a namespace is in that of the operator.
+    pub fn files(self, installation: &Installation) -> Result<Vec<(String, String)>, ManifestError> {
+        let Installation { namespace, clusters } = installation;
         let manifests = match self {
             Self::Definitions => of_definitions(&custom_resource_definitions())?,
             Self::OpenStack => of_definitions(&provider_definitions(Provider::OpenStack))?,
@@ -85,8 +108,16 @@ impl Part {
                     ),
                 ]
             }
+            Self::Hooks => {
+                let (service, configuration) = ("service", "extension_config");
+                let clusters = clusters.iter().map(String::as_str);
+                vec![
+                    (service.to_owned(), value(service, &hook_service(namespace))?),
+                    (configuration.to_owned(), extension_config(namespace, clusters)),
+                ]
+            }
             Self::Certificates => {
-                let named = webhook_certificates(namespace).into_iter().map(|manifest| {
+                let named = certificates(namespace).into_iter().map(|manifest| {
                     let text = |value: &Value| value.as_str().unwrap_or_default().to_lowercase();
                     let name = format!("{}_{}", text(&manifest["kind"]), text(&manifest["metadata"]["name"]));
                     (name, manifest)

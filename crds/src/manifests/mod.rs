@@ -1,12 +1,13 @@
 //! What is installed into a management cluster: the CRDs, the `ClusterRole`s of people and of the operators, the webhooks.
 //!
 //! Use these CRDs and not `ClusterStack::crd()`: labels and the finish of the schema are added here. `crds/yaml` holds the same as files,
-//! `crds/providers` the kinds of providers of node images, the roles of their operator and what builds may connect to, `crds/webhooks` what is of use only where the operator serves webhooks,
-//! `crds/cert-manager` their certificate.
+//! `crds/providers` the kinds of providers of node images, the roles of their operator and what builds may connect to, `crds/webhooks` and `crds/hooks` what is of use only where the operator serves webhooks and
+//! lifecycle hooks, `crds/cert-manager` their certificates.
 
 mod builds;
 mod certificates;
 mod files;
+mod hooks;
 mod operator;
 mod provider_operator;
 mod providers;
@@ -19,7 +20,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::{CustomResourceExt, Resource};
 
 pub use self::builds::network_policy_of_builds;
-pub use self::files::{ManifestError, Part};
+pub use self::files::{Installation, ManifestError, Part};
+pub use self::hooks::{extension_config, hook_service};
 pub use self::operator::{OPERATOR_RIGHTS, OperatorRight, OperatorRole, VERBS_OF_OBJECTS, core_operator_roles};
 pub use self::provider_operator::{PROVIDER_OPERATOR_RIGHTS, ProviderOperatorRole, provider_operator_roles};
 pub use self::providers::provider_definitions;

@@ -27,7 +27,7 @@ use crate::{
 /// while the operator is down.
 const CONFIGURATION: &str = "cso-validating-webhook-configuration";
 pub(super) const SERVICE: &str = "cso-webhook-service";
-const SERVICE_PORT: i32 = 443;
+pub(super) const SERVICE_PORT: i32 = 443;
 
 /// The configuration of the webhooks of an operator in this namespace. Cert-manager puts the CA in.
 pub fn validating_webhook_configuration(namespace: &str) -> ValidatingWebhookConfiguration {
@@ -51,15 +51,20 @@ pub fn validating_webhook_configuration(namespace: &str) -> ValidatingWebhookCon
 
 /// The Service that the webhooks are reached by in this namespace: the Pods of the operator need its label.
 pub fn webhook_service(namespace: &str) -> Service {
+    service_of_the_operator(SERVICE, PORT, namespace)
+}
+
+/// A Service of this name by which a port of the operator's Pods is reached.
+pub(super) fn service_of_the_operator(name: &str, port: u16, namespace: &str) -> Service {
     let port = ServicePort {
         port: SERVICE_PORT,
-        target_port: Some(IntOrString::Int(PORT.into())),
+        target_port: Some(IntOrString::Int(port.into())),
         ..ServicePort::default()
     };
     let selector = ("app.kubernetes.io/name".to_owned(), "core-operator".to_owned());
     Service {
         metadata: ObjectMeta {
-            name: Some(SERVICE.to_owned()),
+            name: Some(name.to_owned()),
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },
