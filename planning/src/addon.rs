@@ -19,6 +19,7 @@ mod cluster;
 mod control_plane;
 mod course;
 mod findings;
+mod handler;
 mod hook;
 mod marks;
 mod moment;
@@ -41,8 +42,9 @@ pub use self::{
         Course, CourseInput, Kind, SINGLE_STAGE, Stage, StageKey, Stages, charts_needed, charts_that_stay, course,
         kind, stages,
     },
+    handler::{FailurePolicy, Handler, HookSet},
     hook::Hook,
-    marks::{CreatedWith, HookCalled, Marks},
+    marks::{CreatedWith, HookCalled, Marks, noted},
     moment::due,
     observed::{AddonObserved, ChartSeen, Connection, Layout, MemoSeen, StageConditions},
     plan::{AddonPlan, plan},

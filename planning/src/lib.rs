@@ -17,6 +17,7 @@ pub mod object_key;
 pub mod objects;
 pub mod outage;
 mod pacing;
+mod outline;
 mod pause;
 pub mod polling;
 pub mod release;

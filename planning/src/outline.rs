@@ -1,13 +1,12 @@
-//! Reads of a review what the rules want to know, and steps over the rest: a tree of all that seven megabytes of JSON can hold takes hundreds.
+//! Reads of JSON from outside what decisions want to know, and steps over the rest: a tree of all that seven megabytes of JSON can hold takes hundreds.
 
 use std::fmt;
 
-use crds::cluster_stack::VERSIONS_LENGTH;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// What is kept of a value.
-enum Kept {
+pub(crate) enum Kept {
     /// A text, a number or a truth; of others nothing.
     Scalar,
     /// So many of the elements at the beginning of a list, as far as they are scalars.
@@ -16,65 +15,24 @@ enum Kept {
     Fields(&'static [(&'static str, Self)]),
 }
 
-use Kept::{Fields, Scalar, Scalars};
+pub(crate) use Kept::{Fields, Scalar, Scalars};
 
-const KIND: Kept = Fields(&[
-    ("group", Scalar),
+/// `spec.topology` of a Cluster, in either spelling.
+pub(crate) const TOPOLOGY: Kept = Fields(&[
+    ("class", Scalar),
+    ("classNamespace", Scalar),
+    ("classRef", Fields(&[("name", Scalar), ("namespace", Scalar)])),
     ("version", Scalar),
-    ("kind", Scalar),
-    ("resource", Scalar),
 ]);
 
-/// Of Clusters, stacks, releases and add-ons: they have no field in common that means something else.
-const OBJECT: Kept = Fields(&[
-    ("metadata", Fields(&[("deletionTimestamp", Scalar)])),
-    (
-        "spec",
-        Fields(&[
-            (
-                "topology",
-                Fields(&[
-                    ("class", Scalar),
-                    ("classNamespace", Scalar),
-                    ("classRef", Fields(&[("name", Scalar), ("namespace", Scalar)])),
-                    ("version", Scalar),
-                ]),
-            ),
-            ("provider", Scalar),
-            ("name", Scalar),
-            ("kubernetesVersion", Scalar),
-            ("channel", Scalar),
-            ("versions", Scalars(VERSIONS_LENGTH as usize)),
-            ("clusterRef", Fields(&[("namespace", Scalar)])),
-        ]),
-    ),
-]);
-
-const REVIEW: Kept = Fields(&[
-    ("apiVersion", Scalar),
-    ("kind", Scalar),
-    (
-        "request",
-        Fields(&[
-            ("uid", Scalar),
-            ("kind", KIND),
-            ("resource", KIND),
-            ("name", Scalar),
-            ("namespace", Scalar),
-            ("operation", Scalar),
-            ("userInfo", Fields(&[])),
-            ("object", OBJECT),
-            ("oldObject", OBJECT),
-        ]),
-    ),
-]);
-
-/// What the rules read of a review, in its place; `None` when the bytes are no JSON. Of what is twice in it, the last counts.
-pub fn outline(bytes: &[u8]) -> Option<Value> {
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let outline = (&REVIEW).deserialize(&mut json).ok()?;
-    json.end().ok()?;
-    Some(outline)
+impl Kept {
+    /// What is kept of JSON, in its place; `None` when the bytes are none. Of what is twice in it, the last counts.
+    pub(crate) fn of(&self, bytes: &[u8]) -> Option<Value> {
+        let mut json = serde_json::Deserializer::from_slice(bytes);
+        let outline = self.deserialize(&mut json).ok()?;
+        json.end().ok()?;
+        Some(outline)
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for &Kept {
@@ -147,34 +105,5 @@ impl<'de> Visitor<'de> for &Kept {
             }
         }
         Ok(fields.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn review(object: &Value) -> Value {
-        json!({ "kind": "AdmissionReview", "request": { "uid": "42", "object": object, "options": { "a": 1 } } })
-    }
-
-    #[test]
-    fn of_what_is_larger_than_it_needs_to_be_next_to_nothing_is_kept() {
-        let many = |element: &str| format!("[{}{element}]", format!("{element},").repeat(100_000));
-        for weight in [
-            many("0"),
-            many("{\"\":[]}"),
-            many("[]"),
-            "{".to_owned() + &"\"x\":{},".repeat(100_000) + "\"y\":0}",
-        ] {
-            let text = review(
-                &json!({ "metadata": "WEIGHT", "spec": { "topology": { "class": "WEIGHT" }, "versions": "WEIGHT", "x": "WEIGHT" } }),
-            );
-            let text = text.to_string().replace("\"WEIGHT\"", &weight);
-            let outline = outline(text.as_bytes()).expect("JSON").to_string();
-            assert!(text.len() > 100_000 && outline.len() < 10_000, "{outline}");
-        }
     }
 }

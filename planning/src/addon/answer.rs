@@ -12,6 +12,7 @@ use super::cluster::ClusterSeen;
 use super::course::TIMEOUT_OF_DELETION;
 use super::hook::Hook;
 use super::marks::Marks;
+use crate::outline::{Fields, Kept, Scalar, TOPOLOGY};
 
 /// Seconds until a call is made again that is held up. Since 1.12 Cluster API notices with the next call only that it may go on.
 const HELD: u32 = 5;
@@ -31,7 +32,34 @@ pub struct Call {
     pub version: Option<String>,
 }
 
+/// What is read of a request, which may be as large as a Cluster is.
+const REQUEST: Kept = Fields(&[
+    (
+        "cluster",
+        Fields(&[
+            (
+                "metadata",
+                Fields(&[
+                    ("namespace", Scalar),
+                    ("name", Scalar),
+                    ("uid", Scalar),
+                    ("generation", Scalar),
+                    ("deletionTimestamp", Scalar),
+                ]),
+            ),
+            ("spec", Fields(&[("topology", TOPOLOGY)])),
+        ]),
+    ),
+    ("toKubernetesVersion", Scalar),
+    ("kubernetesVersion", Scalar),
+]);
+
 impl Call {
+    /// Reads the bytes of a request as far as [`answer`] wants to know; `None` when they are no JSON, or about no Cluster.
+    pub fn read(hook: Hook, request: &[u8]) -> Option<Self> {
+        Self::of(hook, &REQUEST.of(request)?)
+    }
+
     /// Reads the body of a request; `None` if it is about no Cluster.
     ///
     /// The fields are those of `lifecyclehooks_types.go`, 1.10.5 to 1.14.2: `cluster` in all of them, `toKubernetesVersion` before and `kubernetesVersion`
@@ -50,6 +78,12 @@ impl Call {
             cluster,
             version: version.map(str::to_owned),
         })
+    }
+
+    /// Whether it is about a step on the way to the version that the Cluster wants.
+    pub(super) fn is_step(&self) -> bool {
+        let version = self.version.as_deref();
+        version.is_some_and(|version| version != self.cluster.version())
     }
 }
 
@@ -71,6 +105,8 @@ pub enum ReleaseListed {
     Absent,
     /// There is one.
     Present,
+    /// The operator does not look after the namespace of the Cluster.
+    OutOfScope,
 }
 
 /// The answer to a call.
@@ -110,6 +146,9 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed, now: Ti
     if *hook == Hook::AfterControlPlaneInitialized {
         return go_on("");
     }
+    if listed.release == ReleaseListed::OutOfScope {
+        return go_on("the operator does not look after the namespace of the Cluster");
+    }
     if !listed.addons {
         return Hold::unseen("the operator has not listed the ClusterAddons yet").answer(call);
     }
@@ -129,7 +168,7 @@ fn is_begun(addon: &ClusterAddon) -> bool {
     has_annotation(addon, CONTAINS_GROUP_KINDS)
 }
 
-fn has_annotation(addon: &ClusterAddon, name: &str) -> bool {
+pub(super) fn has_annotation(addon: &ClusterAddon, name: &str) -> bool {
     let annotations = addon.metadata.annotations.as_ref();
     annotations.is_some_and(|annotations| annotations.contains_key(name))
 }
@@ -156,7 +195,7 @@ fn of_addon(call: &Call, addon: &ClusterAddon, now: Timestamp) -> HookAnswer {
 }
 
 /// Whether an owner says that it was made for a Cluster of another uid.
-fn is_of_another(addon: &ClusterAddon, uid: &str) -> bool {
+pub(super) fn is_of_another(addon: &ClusterAddon, uid: &str) -> bool {
     let owners = addon.metadata.owner_references.iter().flatten();
     let mut clusters = owners.filter(|owner| owner.kind == "Cluster");
     !uid.is_empty() && clusters.any(|owner| owner.uid != uid)
@@ -226,14 +265,13 @@ fn behind(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus) -> Opt
 
 /// The stages that are left before the cluster may go on.
 fn left(call: &Call, status: &ClusterAddonStatus, now: Timestamp) -> Option<Hold> {
-    let Call { hook, cluster, version } = call;
+    let Call { hook, .. } = call;
     // Nothing can run in a cluster that is not there.
     if *hook == Hook::BeforeClusterCreate {
         return None;
     }
     // A step on the way to the version that the stages of these hooks are for.
-    let is_step = version.as_deref().is_some_and(|version| version != cluster.version());
-    if is_step && *hook >= Hook::AfterControlPlaneUpgrade {
+    if call.is_step() && *hook >= Hook::AfterControlPlaneUpgrade {
         return None;
     }
     Some(Hold::of_row(first_left(status, hook.last_of_moment())?, now))

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_addon::ClusterAddon;
-use crds::labels::{CLUSTER_ADDON_STAGE, CREATED_WITH, HOOK_CALLED, SKIP_HOOK, STAGE_CREATED, STAGE_UPGRADED};
+use crds::labels::{CLUSTER_ADDON_STAGE, CREATED_WITH, HOOK_CALLED, PAUSED, SKIP_HOOK, STAGE_CREATED, STAGE_UPGRADED};
 use serde::{Deserialize, Serialize};
 
+use super::answer::{Call, HookAnswer, HookStatus, has_annotation, is_of_another};
 use super::course::Kind;
 use super::hook::Hook;
 use super::target::Target;
@@ -113,6 +114,36 @@ impl Marks {
         }
         marks
     }
+}
+
+/// What the annotation on the ClusterAddon of a call is to say, where that opens a moment that nothing else may show (see [`super::due`]); `None` when it says
+/// so already, or nothing waits for that moment.
+///
+/// Nothing is waited for where the cluster may go on. A step on the way to the Cluster's version is not the end of an upgrade. Of somebody's hands off
+/// the add-ons we keep ours off.
+pub fn noted(call: &Call, addon: &ClusterAddon, answer: &HookAnswer) -> Option<HookCalled> {
+    let Call { hook, cluster, .. } = call;
+    let opens = match hook {
+        Hook::BeforeClusterUpgrade | Hook::BeforeControlPlaneUpgrade => true,
+        Hook::AfterWorkersUpgrade | Hook::AfterClusterUpgrade => !call.is_step(),
+        Hook::BeforeClusterCreate
+        | Hook::AfterControlPlaneInitialized
+        | Hook::AfterControlPlaneUpgrade
+        | Hook::BeforeWorkersUpgrade
+        | Hook::BeforeClusterDelete => false,
+    };
+    let is_held = answer.status == HookStatus::Success && answer.retry_after_seconds > 0;
+    if !opens || !is_held || is_of_another(addon, &cluster.uid) || has_annotation(addon, PAUSED) {
+        return None;
+    }
+    let called = Marks::of(addon).called;
+    let says_so = called.is_some_and(|called| {
+        called.version == cluster.version() && called.hook.last_of_moment() == hook.last_of_moment()
+    });
+    (!says_so).then(|| HookCalled {
+        hook: *hook,
+        version: cluster.version().to_owned(),
+    })
 }
 
 /// Reads `<hook>@<class>`, several separated by commas.

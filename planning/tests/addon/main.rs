@@ -1,6 +1,7 @@
 //! The add-ons of clusters: what is due, which stages lead where, and what the hooks of Cluster API are answered, whatever is called, lost, killed or old.
 
 mod answers;
+mod calls;
 mod clusters;
 mod courses;
 mod given;
