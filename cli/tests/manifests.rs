@@ -62,7 +62,10 @@ mod printing {
         assert!(usual.contains("cso-system") && !ours.contains("cso-system"), "{ours}");
         assert_eq!(usual.replace("cso-system", "fleet-1"), ours);
         let asked_about = printed(&["hooks", "--cluster-namespaces=team-a,team-b"]);
-        assert!(asked_about.contains("values:\n      - team-a\n      - team-b\n"), "{asked_about}");
+        assert!(
+            asked_about.contains("values:\n      - team-a\n      - team-b\n"),
+            "{asked_about}"
+        );
         for bad in ["Fleet", "", "-a", "a/b"] {
             let output = print(&["--namespace", bad]);
             assert_eq!(output.status.code(), Some(2), "{bad:?}");

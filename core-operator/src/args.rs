@@ -1,6 +1,6 @@
 //! Command line and environment: beside the flags that all operators share, the only place of the operator that reads either.
 
-mod later;
+mod hooks;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use operator_kit::flags::{Address, LeaseArgs, LogArgs, RequestArgs, ScopeArgs, a
 use operator_kit::telemetry::Collector;
 use sourcing::{DownloadArgs, UsualArgs};
 
-use self::later::LaterArgs;
+use self::hooks::HookArgs;
 use crate::clusters::Keeps;
 
 /// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
@@ -101,15 +101,15 @@ pub(crate) struct Args {
     pub(crate) webhook_cert_dir: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) hooks: HookArgs,
+
+    #[command(flatten)]
     pub(crate) log: LogArgs,
 
     /// Send spans of reconciles, objects and requests to this OpenTelemetry collector (OTLP over HTTP), such as
     /// `http://collector.observability:4318`; none are made when empty. The other OTEL_* variables of exporters and samplers count too.
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true, default_value = "", value_parser = collector, value_name = "URL")]
     pub(crate) otlp_endpoint: CollectorAddress,
-
-    #[command(flatten)]
-    pub(crate) later: LaterArgs,
 
     /// A bug to plant.
     #[cfg(feature = "mutants")]
@@ -131,13 +131,6 @@ impl Args {
         }
     }
 
-    /// The flags that were given and have no effect, for a word in the log.
-    pub(crate) fn without_effect(&self) -> Vec<&'static str> {
-        let is_idle = self.clusteraddon_concurrency.is_some() && !self.cluster_addons;
-        let idle = is_idle.then_some("--clusteraddon-concurrency");
-        idle.into_iter().chain(self.later.given()).collect()
-    }
-
     /// What flags ask for together and cannot be had, in words for whoever set them.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.usual.source().map_err(|error| error.to_string())?;
@@ -146,10 +139,21 @@ impl Args {
         }
         Ok(())
     }
+
+    /// The flags that were given and do nothing, for a word in the log.
+    pub(crate) fn without_effect(&self) -> Vec<&'static str> {
+        if self.cluster_addons {
+            return Vec::new();
+        }
+        let concurrency = self.clusteraddon_concurrency.map(|_| "--clusteraddon-concurrency");
+        concurrency.into_iter().chain(self.hooks.given()).collect()
+    }
 }
 
-/// Where the Go operator has its certificate.
+/// Where the Go operator has the certificate of its webhooks.
 pub(crate) const DEFAULT_WEBHOOK_CERT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
+/// The same of its hook server.
+pub(crate) const DEFAULT_HOOK_CERT_DIR: &str = "/tmp/k8s-hook-server/serving-certs";
 
 /// Where spans go, if anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,10 +204,9 @@ mod tests {
             "--hook-cert-dir=/tmp/k8s-hook-server/serving-certs/",
         ])
         .expect("flags of the contract");
-        assert_eq!(
-            args.without_effect(),
-            ["--clusteraddon-concurrency", "--hook-port", "--hook-cert-dir"]
-        );
+        let idle = args.without_effect();
+        assert_eq!(idle, ["--clusteraddon-concurrency", "--hook-port", "--hook-cert-dir"]);
+        assert_eq!(args.hooks.hook_port, 9442);
         assert!(args.lease.leader_elect);
         assert!(matches!(args.usual.source(), Ok(UsualSource::Directory)));
         assert_eq!(
@@ -235,6 +238,8 @@ mod tests {
             ("", "")
         );
         assert_eq!(args.log.log_level, "info");
+        assert_eq!((args.hooks.hook_port, args.hooks.hook_set.chosen()), (9442, None));
+        assert_eq!(DEFAULT_HOOK_CERT_DIR, "/tmp/k8s-hook-server/serving-certs");
         assert_eq!(args.without_effect(), Vec::<&str>::new());
         assert!(!args.cluster_addons);
     }
@@ -244,6 +249,21 @@ mod tests {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/core-operator.md");
         let checked = check_reference(Args::command(), &file);
         assert_eq!(checked.map_err(|error| error.to_string()), Ok(()));
+    }
+
+    #[test]
+    fn flags_of_the_hook_server_have_effect_with_the_add_ons_of_clusters() {
+        let given = [
+            "core-operator",
+            "--hook-cert-dir=/certs",
+            "--hook-set=v1.10",
+            "--hook-port=1",
+        ];
+        let without = Args::try_parse_from(given).expect("flags").without_effect();
+        assert_eq!(without, ["--hook-port", "--hook-cert-dir", "--hook-set"]);
+        let with = [&given[..], &["--cluster-addons"]].concat();
+        let with = Args::try_parse_from(with).expect("flags").without_effect();
+        assert_eq!(with, Vec::<&str>::new());
     }
 
     #[test]

@@ -7,9 +7,11 @@ use crds::labels;
 use kube::Client;
 use operator_kit::client::{ClientOptions, Traffic, connect};
 use operator_kit::flags::warn_of_flags_without_effect;
+use operator_kit::https::Expiries;
 use operator_kit::lease::Fence;
 use operator_kit::process::{Endpoints, Standing, listening, permits, stop_on_signal, until_stopped};
 use operator_kit::telemetry::{LogLevel, Readiness, Traces, registry};
+use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -17,10 +19,11 @@ use crate::PROGRAM;
 use crate::args::Args;
 use crate::census::Census;
 use crate::clusters::ClusterSight;
+use crate::hooks;
 use crate::metrics::{Metrics, Supply};
 use crate::operator::{Tidings, operate};
 use crate::tasks::Tasks;
-use crate::webhooks::{self, Facts, Tally};
+use crate::webhooks::{self, Facts};
 
 /// How long the drivers may take to finish what they are doing once the process was asked to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -46,7 +49,7 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone(), DRAIN));
     let readiness = Readiness::default();
-    let tally = Tally::register(&mut registry);
+    let tallies = Tallies::register(args, &mut registry);
     let tidings = Tidings {
         watches: readiness.gate("watches of ClusterStacks and ClusterStackReleases"),
         shards: readiness.open_gate("shards"),
@@ -64,8 +67,7 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
     };
     endpoints.serve(registry, readiness, log_level, &servers).await?;
     let asked = connect(&unhindered(options), &traffic).await?;
-    let webhooks = answer(args, &client, asked, &tidings.readiness, tally, &servers).await?;
-    let (sight, answering) = webhooks.unzip();
+    let (sight, answering) = answer(args, &client, asked, &tidings.readiness, tallies, &servers).await?;
     let outcome = if args.lease.leader_elect {
         lead(args, client, tidings, fence, sight, &stop).await
     } else {
@@ -73,8 +75,8 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
     };
     servers.cancel();
     outcome?;
-    if let Some(answering) = answering {
-        answering.await.context("the webhooks ended abnormally")?;
+    for server in answering {
+        server.await.context("a server ended abnormally")?;
     }
     Ok(())
 }
@@ -86,7 +88,7 @@ fn traces(args: &Args) -> anyhow::Result<Option<Traces>> {
     collector.map(start).transpose().context("failed to prepare for traces")
 }
 
-/// Without --qps and Lease: whoever waits for an answer of the webhooks does not wait behind the operator's work, nor for its turn.
+/// Without --qps and Lease: whoever waits for an answer of webhooks or hooks does not wait behind the operator's work, nor for its turn.
 fn unhindered(options: ClientOptions) -> ClientOptions {
     ClientOptions {
         qps: 0.0,
@@ -95,23 +97,59 @@ fn unhindered(options: ClientOptions) -> ClientOptions {
     }
 }
 
-/// Begins to answer the API server, on replicas that do not lead too, where there is a folder for the certificate.
+/// What the servers count that answer others.
+struct Tallies {
+    expiries: Expiries,
+    webhooks: webhooks::Tally,
+    hooks: Option<hooks::Tally>,
+}
+
+impl Tallies {
+    fn register(args: &Args, registry: &mut Registry) -> Self {
+        let expiries = Expiries::register(registry);
+        Self {
+            webhooks: webhooks::Tally::register(registry, expiries.clone()),
+            hooks: args.cluster_addons.then(|| hooks::Tally::register(registry)),
+            expiries,
+        }
+    }
+}
+
+/// Begins to answer the API server and Cluster API, on replicas that do not lead too, where there are folders for the certificates.
 async fn answer(
     args: &Args,
     client: &Client,
     asked: Client,
     readiness: &Readiness,
-    tally: Tally,
+    tallies: Tallies,
     servers: &CancellationToken,
-) -> anyhow::Result<Option<(ClusterSight, JoinHandle<()>)>> {
-    let Some(directory) = webhooks::directory(args).await else {
-        return Ok(None);
-    };
+) -> anyhow::Result<(Option<ClusterSight>, Vec<JoinHandle<()>>)> {
+    let (of_webhooks, of_hooks) = (webhooks::directory(args).await, hooks::directory(args).await);
+    let mut answering = Vec::new();
+    if of_webhooks.is_none() && of_hooks.is_none() {
+        return Ok((None, answering));
+    }
     let sight = ClusterSight::start(client, args.keeps(), readiness, servers);
-    let facts = Facts::new(asked, &sight);
-    let (address, answering) = webhooks::serve(args, directory, facts, readiness, tally, servers.clone()).await?;
-    listening("webhook", address);
-    Ok(Some((sight, answering)))
+    if let Some(directory) = of_webhooks {
+        let facts = Facts::new(asked.clone(), &sight);
+        let tally = tallies.webhooks;
+        let (address, serving) = webhooks::serve(args, directory, facts, readiness, tally, servers.clone()).await?;
+        listening("webhook", address);
+        answering.push(serving);
+    }
+    if let (Some(directory), Some(tally)) = (of_hooks, tallies.hooks) {
+        let surroundings = hooks::Surroundings {
+            client: asked,
+            sight: &sight,
+            readiness,
+            expiries: &tallies.expiries,
+            tally,
+        };
+        let (address, serving) = hooks::serve(args, directory, surroundings, servers.clone()).await?;
+        listening("hook", address);
+        answering.push(serving);
+    }
+    Ok((Some(sight), answering))
 }
 
 fn introduce(args: &Args) {

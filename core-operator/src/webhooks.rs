@@ -6,8 +6,7 @@ mod request;
 mod review;
 
 use std::net::Ipv6Addr;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use operator_kit::https::{Expiries, ServerOptions, follow, serve_https};
 use operator_kit::serving::{ServeError, Serving};
@@ -16,14 +15,11 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::facts::Facts;
 use crate::args::{Args, DEFAULT_WEBHOOK_CERT_DIR};
-
-/// For a storage that hangs.
-const LOOK_DEADLINE: Duration = Duration::from_secs(5);
+use crate::certificates;
 
 /// What webhooks count. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -40,9 +36,9 @@ struct RequestLabels {
 }
 
 impl Tally {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry, expiries: Expiries) -> Self {
         let tally = Self {
-            expiries: Expiries::register(registry),
+            expiries,
             requests: Family::default(),
         };
         registry.register(
@@ -60,19 +56,7 @@ impl Tally {
 
 /// The folder of the certificate: the one that was named, else the usual one if it is there; `None` where webhooks are not wanted.
 pub(crate) async fn directory(args: &Args) -> Option<PathBuf> {
-    if let Some(named) = &args.webhook_cert_dir {
-        return Some(named.clone());
-    }
-    let usual = Path::new(DEFAULT_WEBHOOK_CERT_DIR);
-    let there = timeout(LOOK_DEADLINE, tokio::fs::try_exists(usual)).await;
-    if matches!(there, Ok(Ok(true))) {
-        return Some(usual.to_owned());
-    }
-    tracing::info!(
-        directory = DEFAULT_WEBHOOK_CERT_DIR,
-        "webhooks are not served: there is no folder with a certificate"
-    );
-    None
+    certificates::directory("webhooks", args.webhook_cert_dir.as_deref(), DEFAULT_WEBHOOK_CERT_DIR).await
 }
 
 /// Begins to serve on `--webhook-port`, until `stop`.

@@ -152,7 +152,16 @@ impl Operator {
 
     /// The port of its webhooks.
     pub async fn webhook_port(&mut self) -> Result<u16> {
-        let address = self.address_of("webhook endpoint is up").await?;
+        self.port_of("webhook endpoint is up").await
+    }
+
+    /// The port of its hook server.
+    pub async fn hook_port(&mut self) -> Result<u16> {
+        self.port_of("hook endpoint is up").await
+    }
+
+    async fn port_of(&mut self, message: &str) -> Result<u16> {
+        let address = self.address_of(message).await?;
         let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         port.with_context(|| format!("{address:?} has no port"))
     }

@@ -1,5 +1,5 @@
-//! What stands between an API server and the webhooks of an operator on this machine: certificates in a folder as kubelets mount them, and
-//! the configuration with an address of loopback.
+//! What stands between an API server and the webhooks of an operator on this machine, and between Cluster API and its hook server: certificates in a folder as
+//! kubelets mount them, and the configurations with an address of loopback.
 
 use std::{
     ffi::OsString,
@@ -13,11 +13,11 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams},
+    api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
-use crate::authority::Authority;
+use crate::{authority::Authority, hooks::extension_configs};
 
 /// The certificate of an operator's webhooks, and who signed it.
 #[derive(Debug)]
@@ -45,6 +45,13 @@ impl Certificates {
         let mut directory = OsString::from("--webhook-cert-dir=");
         directory.push(&self.folder);
         vec!["--webhook-port=0".into(), directory]
+    }
+
+    /// What makes an operator answer lifecycle hooks with them, on a port that the system chooses.
+    pub fn hook_flags(&self) -> Vec<OsString> {
+        let mut directory = OsString::from("--hook-cert-dir=");
+        directory.push(&self.folder);
+        vec!["--cluster-addons".into(), "--hook-port=0".into(), directory]
     }
 
     /// Mounts a new pair of the same authority.
@@ -109,5 +116,20 @@ impl Certificates {
             .patch(name, &PatchParams::apply("e2e").force(), &Patch::Apply(&configuration))
             .await;
         applied.map(drop).context("failed to configure the webhooks")
+    }
+
+    /// Tells Cluster API under this name of the hook server on this port of loopback, for the Clusters of a namespace: what is installed, with another
+    /// address. When it has asked for the handlers, [`Recorder::discovered`](crate::hooks::Recorder::discovered) returns.
+    pub async fn extend(&self, client: &Client, name: &str, port: u16, namespace: &str) -> Result<()> {
+        let mut configuration = crds::manifests::extension_config(crds::manifests::NAMESPACE, [namespace]);
+        configuration["metadata"] = json!({ "name": name });
+        configuration["spec"]["clientConfig"] = self.client_config(port, "");
+        let configuration = serde_json::from_value(configuration)?;
+        let created = extension_configs(client)
+            .create(&PostParams::default(), &configuration)
+            .await;
+        created
+            .map(drop)
+            .context("failed to tell Cluster API of the hook server")
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -13,17 +12,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use crds::ClusterStackSpec;
 use crds::webhooks::{CLUSTER_ADDON_PATH, CLUSTER_PATH, CLUSTER_STACK_PATH, CLUSTER_STACK_RELEASE_PATH};
-use futures::StreamExt;
 use kube::api::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, Operation};
 use kube::core::response::{Status, StatusSummary};
 use operator_kit::failure::chain;
+use operator_kit::https::Bodies;
 use planning::admission::{
     ClusterChange, InUse, Users, Verdict, addon_update, deletion, users_of_release, users_of_stack,
 };
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::Tally;
 use super::facts::Facts;
@@ -35,16 +34,6 @@ const BODY_LIMIT: usize = 7 << 20;
 /// Reviews that are answered at once; more wait for their turn. It is taken when all of a review is here, so that who sends slowly has none.
 const AT_ONCE: usize = 16;
 
-/// Bytes of a review that are read without more ado: many times what a Cluster usually has before and after.
-const USUAL_BODY: usize = 128 << 10;
-
-/// Reviews with more bytes than that which are here at once; more wait for their turn.
-const LARGE_AT_ONCE: usize = 4;
-
-/// How long one of those may take for as many bytes more, or to its end: an API server sends the largest in less. Whoever sends slowly gives his
-/// place back.
-const GOES_ON_WITHIN: Duration = Duration::from_millis(500);
-
 /// From the first byte of a review to the last of the answer: less than the API server waits, so that it hears from us why.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(4);
 
@@ -52,7 +41,7 @@ struct ReviewDesk {
     facts: Facts,
     tally: Tally,
     turns: Semaphore,
-    large: Semaphore,
+    bodies: Bodies,
 }
 
 /// Whom a review is about.
@@ -81,7 +70,7 @@ pub(super) fn router(facts: Facts, tally: Tally) -> Router {
         facts,
         tally,
         turns: Semaphore::new(AT_ONCE),
-        large: Semaphore::new(LARGE_AT_ONCE),
+        bodies: Bodies::new("review", BODY_LIMIT),
     });
     let webhook =
         |kind: Kind| post(move |State(desk): State<Arc<ReviewDesk>>, request: Request| answer(desk, kind, request));
@@ -99,85 +88,13 @@ async fn in_time(request: Request, next: Next) -> Response {
     answered.unwrap_or_else(|_| (StatusCode::SERVICE_UNAVAILABLE, "no answer in time; try again\n").into_response())
 }
 
-/// The bytes of a review.
-struct Content<'a> {
-    bytes: Vec<u8>,
-    /// As long as there are more of them than is usual.
-    _place: Option<Place<'a>>,
-}
-
-impl ReviewDesk {
-    /// Reads a body of at most [`BODY_LIMIT`] bytes. How long that takes is up to who sends it, as long as it takes no place from
-    /// others.
-    async fn content(&self, body: Body) -> Result<Content<'_>, Response> {
-        let refused = |status: StatusCode, words: &'static str| (status, words).into_response();
-        let mut bytes = Vec::new();
-        let mut place: Option<Place<'_>> = None;
-        let mut pieces = body.into_data_stream();
-        loop {
-            let piece = match &place {
-                Some(place) => timeout_at(place.until, pieces.next()).await,
-                None => Ok(pieces.next().await),
-            };
-            let piece = piece.map_err(|_| refused(StatusCode::REQUEST_TIMEOUT, "the review comes too slowly\n"))?;
-            let Some(piece) = piece else {
-                return Ok(Content { bytes, _place: place });
-            };
-            let piece = piece.map_err(|_| refused(StatusCode::BAD_REQUEST, "the review was not sent to its end\n"))?;
-            let length = bytes.len() + piece.len();
-            if length > BODY_LIMIT {
-                let words = format!("the review has more than {BODY_LIMIT} bytes; make the object smaller\n");
-                return Err((StatusCode::PAYLOAD_TOO_LARGE, words).into_response());
-            }
-            if length > USUAL_BODY && place.is_none() {
-                place = Some(self.place(length).await);
-                // No byte is here twice because there are more. What is not filled takes nothing.
-                bytes.reserve_exact(BODY_LIMIT - bytes.len());
-            }
-            bytes.extend_from_slice(&piece);
-            if let Some(place) = &mut place {
-                place.goes_on(length);
-            }
-        }
-    }
-
-    /// Waits for a place among the large reviews.
-    async fn place(&self, length: usize) -> Place<'_> {
-        Place {
-            // Never closed.
-            _permit: self.large.acquire().await.ok(),
-            length,
-            until: Instant::now() + GOES_ON_WITHIN,
-        }
-    }
-}
-
-/// A place among the large reviews, of which a part is still to come.
-struct Place<'a> {
-    _permit: Option<SemaphorePermit<'a>>,
-    /// How much had come when it last went on.
-    length: usize,
-    /// When it has to go on again.
-    until: Instant,
-}
-
-impl Place<'_> {
-    /// So many bytes have come.
-    fn goes_on(&mut self, length: usize) {
-        if length - self.length >= USUAL_BODY {
-            self.length = length;
-            self.until = Instant::now() + GOES_ON_WITHIN;
-        }
-    }
-}
-
 async fn answer(desk: Arc<ReviewDesk>, kind: Kind, request: Request) -> Response {
-    let content = match desk.content(request.into_body()).await {
+    let content = match desk.bodies.read(request.into_body()).await {
         Ok(content) => content,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     let _turn = desk.turns.acquire().await;
-    let Some(request) = request::read(&content.bytes) else {
+    let Some(request) = request::read(content.bytes()) else {
         desk.tally.count(kind.name(), "unreadable");
         return (StatusCode::BAD_REQUEST, "this is no AdmissionReview with a request\n").into_response();
     };

@@ -89,6 +89,14 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
     OperatorRight {
         role: OperatorRole::Work,
         group: GROUP,
+        resources: &["clusteraddons"],
+        verbs: &["list", "watch"],
+        unseen: &[("patch", "noting a call of a lifecycle hook that leaves no other trace")],
+        purpose: "what lifecycle hooks of Cluster API are answered from, with `--cluster-addons`",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: GROUP,
         resources: &["clusterstacks/status", "clusterstackreleases/status"],
         verbs: &["update"],
         unseen: &[],
