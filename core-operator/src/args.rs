@@ -205,7 +205,7 @@ mod tests {
         ])
         .expect("flags of the contract");
         let idle = args.without_effect();
-        assert_eq!(idle, ["--clusteraddon-concurrency", "--hook-port", "--hook-cert-dir"]);
+        assert_eq!(idle, ["--clusteraddon-concurrency", "--hook-cert-dir"]);
         assert_eq!(args.hooks.hook_port, 9442);
         assert!(args.lease.leader_elect);
         assert!(matches!(args.usual.source(), Ok(UsualSource::Directory)));

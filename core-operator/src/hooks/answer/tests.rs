@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use crds::cluster_addon::name_for;
-use futures::stream;
+use futures::{StreamExt, stream};
 use http::Method;
 use kube::Client;
 use operator_kit::client::install_crypto;
@@ -428,6 +428,7 @@ async fn all_replicas_give_the_same_answers() {
             ..ours()
         },
     ];
+    let deleted = Timestamp::now().to_string();
     for world in worlds {
         let replicas = [
             Replica::new(&world).await,
@@ -438,7 +439,10 @@ async fn all_replicas_give_the_same_answers() {
             for class in [CLASS, "quick-start"] {
                 for minor in [10, 12, 14] {
                     let path = format!("{}/{}", hook.name().to_lowercase(), Handler::of(hook).name);
-                    let request = json!({ "cluster": cluster(minor, class), "kubernetesVersion": VERSION });
+                    let mut request = json!({ "cluster": cluster(minor, class), "kubernetesVersion": VERSION });
+                    if hook == Hook::BeforeClusterDelete {
+                        request["cluster"]["metadata"]["deletionTimestamp"] = json!(deleted);
+                    }
                     let mut answers = Vec::new();
                     for replica in &replicas {
                         // Twice, as Cluster API asks before 1.12 whenever it looks at the Cluster.
@@ -518,7 +522,7 @@ async fn hostile_calls_are_refused_within_bounds() {
     let (status, _) = replica.post(path, vec![b' '; BODY_LIMIT + 1]).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
     let begun = stream::once(async { Ok::<_, Infallible>(vec![b' ']) });
-    let endless = Body::from_stream(futures::StreamExt::chain(begun, stream::pending()));
+    let endless = Body::from_stream(begun.chain(stream::pending()));
     let (status, _) = replica.post(path, endless).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     for unknown in [

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use axum::body::to_bytes;
-use futures::stream;
+use futures::{StreamExt, stream};
 use http::Method;
 use kube::Client;
 use kube::client::Body;
