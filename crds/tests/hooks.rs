@@ -1,4 +1,4 @@
-//! The way of a lifecycle hook to the operator, as Cluster API goes it: it calls the Service that the `ExtensionConfig` names, and trusts the `ca.crt` of the Secret
+//! The way of a lifecycle hook to the operator, as Cluster API goes it: it calls the Service that the ExtensionConfig names, and trusts the `ca.crt` of the Secret
 //! that the annotation names, which cert-manager fills from a Certificate.
 
 use crds::hooks::PORT;

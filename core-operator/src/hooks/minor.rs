@@ -53,7 +53,7 @@ impl Minor {
         }
     }
 
-    /// The hooks that Cluster API knows now. It asks when it starts and when an `ExtensionConfig` changes, so that there is no need to remember; what was seen last
+    /// The hooks that Cluster API knows now. It asks when it starts and when an ExtensionConfig changes, so that there is no need to remember; what was seen last
     /// counts where the API server does not answer.
     pub(super) async fn hook_set(&self) -> Result<HookSet, MinorError> {
         if let Some(chosen) = self.chosen {

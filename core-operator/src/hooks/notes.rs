@@ -53,7 +53,7 @@ impl Notes {
         }
     }
 
-    /// Begins to write which hook was called into the `ClusterAddon` that was seen, unless that goes on already. A call that is not let through is made again, and
+    /// Begins to write which hook was called into the ClusterAddon that was seen, unless that goes on already. A call that is not let through is made again, and
     /// with it what was not written.
     pub(super) fn write(&self, addon: &ClusterAddon, called: &HookCalled) {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {

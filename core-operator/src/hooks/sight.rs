@@ -1,4 +1,4 @@
-//! What answers to hooks are made from: of each `ClusterAddon` what they depend on, and which releases there are. Kept in memory by watches of the hook server's own,
+//! What answers to hooks are made from: of each ClusterAddon what they depend on, and which releases there are. Kept in memory by watches of the hook server's own,
 //! which a replica has that does not lead.
 
 use std::sync::Arc;

@@ -24,7 +24,7 @@ pub enum Part {
     Roles,
     /// Service and configuration of the webhooks, where the operator serves them.
     Webhooks,
-    /// Service and `ExtensionConfig` of the lifecycle hooks, where the operator answers them.
+    /// Service and ExtensionConfig of the lifecycle hooks, where the operator answers them.
     Hooks,
     /// The certificates of webhooks and hooks, where cert-manager runs.
     Certificates,

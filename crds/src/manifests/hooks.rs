@@ -1,4 +1,4 @@
-//! The Service of the hook server, and the `ExtensionConfig` by which the managers of Cluster API hear of it. Names are those of the Go operator: applying ours
+//! The Service of the hook server, and the ExtensionConfig by which the managers of Cluster API hear of it. Names are those of the Go operator: applying ours
 //! replaces its own.
 //!
 //! Written as JSON: the types are those of Cluster API's own CRDs, which a test holds these against.
