@@ -2,6 +2,7 @@
 //!
 //! Clusters that have no ClusterAddon yet have no place in the queue of the driver: [`making`] is theirs.
 
+mod charts;
 mod made;
 mod making;
 mod memory;

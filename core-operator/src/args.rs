@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
-use operator_kit::flags::{Address, LeaseArgs, LogArgs, RequestArgs, ScopeArgs, address, duration};
+use operator_kit::flags::{Address, LeaseArgs, LogArgs, RequestArgs, ScopeArgs, address, bytes, duration};
 use operator_kit::telemetry::Collector;
 use sourcing::{DownloadArgs, UsualArgs};
 
@@ -46,6 +46,11 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(crate) download: DownloadArgs,
+
+    /// Most bytes of memory for what charts were rendered to, such as 512Ki or 16Mi; 0 keeps nothing. Clusters whose add-ons have equal values share
+    /// it, and what is not kept is rendered again before it is written.
+    #[arg(long, default_value = "16Mi", value_parser = bytes, value_name = "BYTES")]
+    pub(crate) render_cache_max_bytes: u64,
 
     /// A trust root of sigstore in JSON, for stacks that trust an identity and name no Secret with a trust root. Read anew every minute.
     #[arg(long, value_name = "FILE")]

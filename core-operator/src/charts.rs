@@ -1,87 +1,66 @@
-//! Class charts to objects: reads the archives from storages that may hang, and renders them beside the reactor, in the lane that they need.
+//! Charts to objects: reads them from storages that may hang, and renders them beside the reactor, in the lane that they need.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+mod kitchen;
+mod order;
 
-use crds::ClusterStackRelease;
+use std::sync::Arc;
+
 use crds::policy::HelmProfile;
+use crds::{ClusterAddon, ClusterStackRelease};
 use futures::channel::mpsc::UnboundedSender;
 use kube::runtime::reflector::ObjectRef;
-use operator_kit::failure::chain;
 use release::{Admitted, ReleaseError};
-use rendering::{ChartBytes, ErrorClass, Lane, ReadChart, RenderError, RenderRequest, Rendered, Renderer, Renderings};
-use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
-use tokio::time::{Instant, timeout};
-use tracing::Span;
+use rendering::answers::Lookup;
+use rendering::{Lane, Rendered, Renderer, Renderings};
 
-use crate::lanes::{Chart, Ended, Failed, Lanes, Unrendered};
+use self::kitchen::Kitchen;
+pub(crate) use self::kitchen::ReadError;
+use self::order::Order;
+pub(crate) use self::order::{ADDON_NAMESPACE, AddonChart};
+use crate::lanes::{Failed, Lanes, Unrendered, Whose};
 use crate::metrics::Metrics;
 
-/// How long an archive may take to be read while others wait for their turn. Archives of class charts have some kilobytes.
-const QUICK: Duration = Duration::from_millis(500);
-
-/// How long where nobody waits.
-const SLOW: Duration = Duration::from_secs(10);
-
-/// Renders class charts.
+/// Renders charts.
 pub(crate) struct Charts {
     kitchen: Arc<Kitchen>,
-    lanes: Arc<Lanes<Rendered>>,
+    lanes: Arc<Lanes<Plate>>,
 }
 
-/// What it takes to render one.
-struct Kitchen {
-    renderer: Renderer,
-    metrics: Metrics,
-    /// One reads from each storage at a time: one that hangs keeps one thread, and none from those who read elsewhere.
-    storages: Mutex<HashMap<PathBuf, Weak<Semaphore>>>,
+/// What comes of a chart.
+pub(crate) enum Plate {
+    /// Its objects.
+    Rendered(Arc<Rendered>),
+    /// The objects of the cluster that it looks up and nobody has looked for.
+    Needs(Vec<Lookup>),
 }
 
-/// Which chart to render, and as what.
-struct Order {
-    kitchen: Arc<Kitchen>,
-    files: Admitted,
-    chart_digest: String,
-    /// What tells it from others that a release may want: all else is the same in all of its orders.
-    identity: String,
-    /// The release name of the contract: provider, name and Kubernetes version, without the stack's version.
-    release_name: String,
-    namespace: String,
-    profile: HelmProfile,
-    since: Instant,
-    span: Span,
+/// The queues of those who are woken when what they wanted is rendered.
+pub(crate) struct Woken {
+    pub(crate) releases: UnboundedSender<ObjectRef<ClusterStackRelease>>,
+    /// Of add-ons, where these are looked after.
+    pub(crate) addons: Option<UnboundedSender<ObjectRef<ClusterAddon>>>,
 }
 
-/// Why an archive could not be read.
-#[derive(Debug, thiserror::Error)]
-enum ReadError {
-    #[error("the storage {storage:?} gives no answer within {limit:?}")]
-    Late { storage: PathBuf, limit: Duration },
-    #[error(transparent)]
-    Read(ReleaseError),
-    #[error("the operator ends")]
-    Stopped,
+impl Woken {
+    /// A closed queue means that the process is about to end.
+    fn wake(&self, whose: &Whose) {
+        match whose {
+            Whose::Release(release) => drop(self.releases.unbounded_send(release.clone())),
+            Whose::Addon { addon, .. } => {
+                if let Some(addons) = &self.addons {
+                    drop(addons.unbounded_send(addon.clone()));
+                }
+            }
+        }
+    }
 }
 
 impl Charts {
-    /// Keeps so many bytes of what was rendered, and wakes releases through this queue.
-    pub(crate) fn new(
-        cache_bytes: usize,
-        metrics: Metrics,
-        woken: UnboundedSender<ObjectRef<ClusterStackRelease>>,
-    ) -> Self {
+    /// Keeps so many bytes of what was rendered.
+    pub(crate) fn new(cache_bytes: usize, metrics: Metrics, woken: Woken) -> Self {
         Self {
-            kitchen: Arc::new(Kitchen {
-                renderer: Renderer::new(cache_bytes),
-                metrics,
-                storages: Mutex::default(),
-            }),
-            lanes: Lanes::new(woken),
+            kitchen: Arc::new(Kitchen::new(Renderer::new(cache_bytes), metrics)),
+            lanes: Lanes::new(move |whose| woken.wake(whose)),
         }
     }
 
@@ -99,187 +78,67 @@ impl Charts {
         profile: HelmProfile,
     ) -> Result<Arc<Rendered>, Unrendered> {
         let order = self.order(files, namespace, profile);
-        self.lanes.render(release, order).await
+        let plate = self.lanes.render(&Whose::Release(release.clone()), order).await?;
+        match &*plate {
+            Plate::Rendered(rendered) => Ok(Arc::clone(rendered)),
+            // Where nobody answers, nothing is needed.
+            Plate::Needs(_) => Err(Unrendered::Failed(Failed::for_now("a class chart looks up objects"))),
+        }
     }
 
     fn order(&self, files: &Admitted, namespace: &str, profile: HelmProfile) -> Order {
-        let chart_digest = files.release().class_digest().to_string();
-        Order {
-            kitchen: Arc::clone(&self.kitchen),
-            files: files.clone(),
-            identity: format!("{chart_digest} {profile}"),
-            chart_digest,
-            release_name: files.release().tag.stem().to_string(),
-            namespace: namespace.to_owned(),
-            profile,
-            since: Instant::now(),
-            span: tracing::info_span!("render", release = %files.release().tag),
-        }
+        Order::of_class(Arc::clone(&self.kitchen), files, namespace, profile)
     }
 
     /// A release is gone, and wants nothing any more.
     pub(crate) fn forget(&self, release: &ObjectRef<ClusterStackRelease>) {
-        self.lanes.forget(release);
+        self.lanes
+            .forget(|whose| matches!(whose, Whose::Release(one) if one == release));
     }
 }
 
-impl Order {
-    fn request<'a>(&'a self, chart: &'a ReadChart<'a>) -> RenderRequest<'a> {
-        RenderRequest {
-            identity: &self.chart_digest,
-            chart,
-            release_name: &self.release_name,
-            namespace: &self.namespace,
-            kubernetes_version: None,
-            api_versions: &[],
-            include_crds: false,
-            profile: self.profile,
-            values: &serde_json::Value::Null,
-            answers: None,
-        }
-    }
-}
-
-/// What was in the way of the archive.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unread {
-    /// It would not come in time.
-    Late,
-    /// It is not what it was.
-    Changed,
-}
-
-impl Chart for Order {
-    type Rendered = Rendered;
-
-    fn identity(&self) -> &str {
-        &self.identity
-    }
-
-    fn storage(&self) -> &Path {
-        self.files.release().storage()
-    }
-
-    fn lane(&self) -> Lane {
-        self.kitchen.renderer.lane(&self.chart_digest)
-    }
-
-    async fn kept(self: Arc<Self>) -> Option<Rendered> {
-        let order = Arc::clone(&self);
-        let find = move || order.kitchen.renderer.kept(&order.request(&|| Ok(Vec::new().into())));
-        let kept = spawn_blocking(find).await.ok()??;
-        self.kitchen.metrics.rendered(self.since.elapsed());
-        Some(kept)
-    }
-
-    async fn reach(&self) -> Result<(), Failed> {
-        let read = self.kitchen.read(&self.files, Lane::Slow).await;
-        read.map(drop).map_err(|error| {
-            let unread = Unread::of(&error);
-            let chart = self.chart_digest.clone();
-            let source = error.into();
-            failed(&RenderError::ReadChart { chart, source }, Some(unread))
-        })
-    }
-
-    async fn render(self: Arc<Self>, lane: Lane) -> Result<Rendered, Ended> {
-        let (order, storages) = (Arc::clone(&self), Handle::current());
-        let work = move || {
-            let _within = order.span.enter();
-            let unread = RefCell::new(None);
-            let read = || {
-                let read = storages.block_on(order.kitchen.read(&order.files, lane));
-                read.map(ChartBytes::Archive).map_err(|error| {
-                    unread.replace(Some(Unread::of(&error)));
-                    error.into()
-                })
-            };
-            let rendered = order.kitchen.renderer.render(&order.request(&read), lane);
-            (rendered, unread.take())
+impl Charts {
+    /// Renders a chart of add-ons, under the same conditions.
+    pub(crate) async fn render_addon(
+        &self,
+        addon: &ObjectRef<ClusterAddon>,
+        files: &Admitted,
+        chart: AddonChart,
+    ) -> Result<Arc<Plate>, Unrendered> {
+        let whose = Whose::Addon {
+            addon: addon.clone(),
+            chart: chart.folder.clone(),
         };
-        let (outcome, unread) = spawn_blocking(work)
-            .await
-            .unwrap_or_else(|stopped| (Err(RenderError::Watch(stopped.into())), None));
-        let outcome = outcome.map_err(|error| ended(&error, unread, lane));
-        if !matches!(outcome, Err(Ended::TooSlow)) {
-            self.kitchen.metrics.rendered(self.since.elapsed());
-        }
-        outcome
-    }
-}
-
-impl Unread {
-    fn of(error: &ReadError) -> Self {
-        match error {
-            ReadError::Late { .. } | ReadError::Stopped => Self::Late,
-            ReadError::Read(_) => Self::Changed,
-        }
-    }
-}
-
-impl Kitchen {
-    /// The bytes of the archive. In the quick lane nobody waits for others who read from the same storage: one of them may hang.
-    async fn read(&self, files: &Admitted, lane: Lane) -> Result<Vec<u8>, ReadError> {
-        let storage = files.release().storage().to_owned();
-        let place = self.place(storage.clone());
-        let limit = match lane {
-            Lane::Quick => QUICK,
-            Lane::Slow => SLOW,
-        };
-        let too_late = || ReadError::Late { storage, limit };
-        let reading = async {
-            let turn = match lane {
-                Lane::Quick => place.try_acquire_owned().ok(),
-                // Never closed.
-                Lane::Slow => place.acquire_owned().await.ok(),
-            };
-            let turn = turn?;
-            let files = files.clone();
-            let read = spawn_blocking(move || {
-                // Kept for as long as the storage takes.
-                let _turn = turn;
-                files.read_class_chart()
-            });
-            Some(read.await)
-        };
-        match timeout(limit, reading).await {
-            Ok(Some(Ok(read))) => read.map_err(ReadError::Read),
-            Ok(Some(Err(_))) => Err(ReadError::Stopped),
-            Ok(None) | Err(_) => Err(too_late()),
-        }
+        let order = Order::of_addon(Arc::clone(&self.kitchen), files, chart);
+        self.lanes.render(&whose, order).await
     }
 
-    fn place(&self, storage: PathBuf) -> Arc<Semaphore> {
-        let mut storages = self.storages.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = storages.get(&storage).and_then(Weak::upgrade) {
-            return place;
-        }
-        storages.retain(|_, place| place.strong_count() > 0);
-        let place = Arc::new(Semaphore::new(1));
-        storages.insert(storage, Arc::downgrade(&place));
-        place
+    /// A ClusterAddon is gone, and wants nothing any more.
+    pub(crate) fn forget_addon(&self, addon: &ObjectRef<ClusterAddon>) {
+        self.lanes
+            .forget(|whose| matches!(whose, Whose::Addon { addon: one, .. } if one == addon));
     }
-}
 
-fn ended(error: &RenderError, unread: Option<Unread>, lane: Lane) -> Ended {
-    if matches!(error, RenderError::TooSlow { .. }) || lane == Lane::Quick && unread == Some(Unread::Late) {
-        return Ended::TooSlow;
+    /// Reads something of a release from its storage, which may hang: ten seconds at most.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        files: &Admitted,
+        read: impl FnOnce(&Admitted) -> Result<T, ReleaseError> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        self.kitchen.read(files, Lane::Slow, read).await
     }
-    Ended::Failed(failed(error, unread))
-}
 
-fn failed(error: &RenderError, unread: Option<Unread>) -> Failed {
-    Failed {
-        message: chain(error),
-        transient: error.class() == ErrorClass::Transient,
-        unreadable: unread == Some(Unread::Changed),
+    /// Renders whatever is to be rendered beside the charts.
+    pub(crate) fn renderer(&self) -> Arc<Renderer> {
+        Arc::clone(&self.kitchen.renderer)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::{self, OpenOptions};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
 
     use futures::StreamExt;
     use futures::channel::mpsc::{UnboundedReceiver, unbounded};
@@ -288,15 +147,21 @@ mod tests {
     use release::{Release, Verification, admit};
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     use tempfile::TempDir;
+    use tokio::time::timeout;
 
     use super::*;
+    use crate::lanes::Chart;
 
     const TAG: &str = "docker-harbor-1-34-v1";
 
     fn charts() -> (Charts, UnboundedReceiver<ObjectRef<ClusterStackRelease>>) {
         let (queue, woken) = unbounded();
         let metrics = Metrics::register(&mut Registry::default());
-        (Charts::new(0, metrics, queue), woken)
+        let queues = Woken {
+            releases: queue,
+            addons: None,
+        };
+        (Charts::new(0, metrics, queues), woken)
     }
 
     /// A release in a storage of its own, and the archive of its chart.
@@ -341,7 +206,7 @@ mod tests {
         let hangs = Hanging::at(chart);
         let read = |files: &Admitted| {
             let (kitchen, files) = (Arc::clone(&charts.kitchen), files.clone());
-            async move { kitchen.read(&files, Lane::Quick).await }
+            async move { kitchen.read(&files, Lane::Quick, Admitted::read_class_chart).await }
         };
         assert!(is_late(&read(&hanging).await), "it takes a moment");
         // The next one does not even wait: it is over when it is looked at for the first time.

@@ -136,9 +136,9 @@ where
         self.take(key, number, &asking.stage)
     }
 
-    /// Forgets what was asked for under this key: nobody will come for it.
-    pub(crate) fn abandon(&self, key: &K) {
-        self.under_way().remove(key);
+    /// Forgets what was asked for by those who are gone: nobody will come for it.
+    pub(crate) fn abandon(&self, is_gone: impl Fn(&K) -> bool) {
+        self.under_way().retain(|key, _| !is_gone(key));
     }
 
     /// Whether somebody went away without what is not over yet.

@@ -1,13 +1,12 @@
-//! Where class charts are rendered: most one after the other, those that take long beside them, a few at a time. Nobody waits in a lane:
-//! a rendering is an errand of its release, which is woken when it is over.
+//! Where charts are rendered: most one after the other, those that take long beside them, a few at a time. Nobody waits in a lane: a rendering
+//! is an errand of whoever wants it, who is woken when it is over.
 
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crds::ClusterStackRelease;
-use futures::channel::mpsc::UnboundedSender;
+use crds::{ClusterAddon, ClusterStackRelease};
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::turns::Turns;
 use rendering::Lane;
@@ -20,8 +19,29 @@ const AT_WORK: usize = 2;
 /// How long a look waits for a rendering in the quick lane. All but a few are there within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A release that wants to be rendered.
-type Whose = ObjectRef<ClusterStackRelease>;
+/// Who wants a chart to be rendered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Whose {
+    /// A release: its class chart.
+    Release(ObjectRef<ClusterStackRelease>),
+    /// The add-ons of a cluster: one of their charts.
+    Addon {
+        /// Whose.
+        addon: ObjectRef<ClusterAddon>,
+        /// The folder of the chart.
+        chart: String,
+    },
+}
+
+impl Whose {
+    fn namespace(&self) -> &str {
+        let namespace = match self {
+            Self::Release(release) => &release.namespace,
+            Self::Addon { addon, .. } => &addon.namespace,
+        };
+        namespace.as_deref().unwrap_or_default()
+    }
+}
 
 /// What came of a rendering.
 type Outcome<T> = Result<Arc<T>, Failed>;
@@ -34,7 +54,7 @@ pub(crate) struct Lanes<T> {
     errands: Arc<Errands<Whose, Outcome<T>>>,
 }
 
-/// A chart that a release wants to have rendered.
+/// A chart that somebody wants to have rendered.
 pub(crate) trait Chart: Send + Sync + 'static {
     /// What comes of it.
     type Rendered: Send + Sync + 'static;
@@ -61,7 +81,7 @@ pub(crate) trait Chart: Send + Sync + 'static {
 /// Why there is no rendering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unrendered {
-    /// It takes long, or has many before it. The release is woken when it is over.
+    /// It takes long, or has many before it. Whoever wants it is woken when it is over.
     Awaited,
     /// It failed.
     Failed(Failed),
@@ -80,10 +100,19 @@ pub(crate) struct Failed {
 
 impl Failed {
     /// It may succeed when it is tried again.
-    fn for_now(message: &str) -> Self {
+    pub(crate) fn for_now(message: &str) -> Self {
         Self {
             message: message.to_owned(),
             transient: true,
+            unreadable: false,
+        }
+    }
+
+    /// Only another chart can be right.
+    pub(crate) fn for_good(message: String) -> Self {
+        Self {
+            message,
+            transient: false,
             unreadable: false,
         }
     }
@@ -99,10 +128,8 @@ pub(crate) enum Ended {
 }
 
 impl<T: Send + Sync + 'static> Lanes<T> {
-    /// Lanes that wake releases through this queue.
-    pub(crate) fn new(queue: UnboundedSender<Whose>) -> Arc<Self> {
-        // A closed queue means that the process is about to end.
-        let wake = move |release: &Whose| drop(queue.unbounded_send(release.clone()));
+    /// Lanes that wake so whoever went away without what he wanted.
+    pub(crate) fn new(wake: impl Fn(&Whose) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             quick: Turns::new(1),
             slow: Turns::new(AT_WORK),
@@ -111,23 +138,22 @@ impl<T: Send + Sync + 'static> Lanes<T> {
         })
     }
 
-    /// Renders what a release wants, and tells what came of it if that is known soon.
-    pub(crate) async fn render<C>(self: &Arc<Self>, release: &Whose, chart: C) -> Result<Arc<T>, Unrendered>
+    /// Renders what somebody wants, and tells what came of it if that is known soon.
+    pub(crate) async fn render<C>(self: &Arc<Self>, whose: &Whose, chart: C) -> Result<Arc<T>, Unrendered>
     where
         C: Chart<Rendered = T>,
     {
         let (lanes, chart) = (Arc::clone(self), Arc::new(chart));
-        let namespace = release.namespace.as_deref().unwrap_or_default();
-        let line = format!("{namespace} {}", chart.storage().display());
+        let line = format!("{} {}", whose.namespace(), chart.storage().display());
         let ordered = Arc::clone(&chart);
         let work = |teller| async move { lanes.run(&line, ordered, teller).await.map(Arc::new) };
-        let outcome = self.errands.ask(release, chart.identity(), PATIENCE, work).await;
+        let outcome = self.errands.ask(whose, chart.identity(), PATIENCE, work).await;
         outcome.ok_or(Unrendered::Awaited)?.map_err(Unrendered::Failed)
     }
 
-    /// A release is gone: what it wanted leaves its line, and what is rendered for it is told to nobody.
-    pub(crate) fn forget(&self, release: &Whose) {
-        self.errands.abandon(release);
+    /// Those who are gone by this: what they wanted leaves its line, and what is rendered for them is told to nobody.
+    pub(crate) fn forget(&self, is_gone: impl Fn(&Whose) -> bool) {
+        self.errands.abandon(is_gone);
     }
 
     async fn run<C>(&self, line: &str, chart: Arc<C>, teller: Teller<Outcome<T>>) -> Result<T, Failed>
@@ -179,12 +205,13 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     fn release(namespace: &str, name: impl Display) -> Whose {
-        ObjectRef::new(&name.to_string()).within(namespace)
+        Whose::Release(ObjectRef::new(&name.to_string()).within(namespace))
     }
 
     fn lanes() -> (Arc<Lanes<Lane>>, UnboundedReceiver<Whose>) {
         let (queue, woken) = unbounded();
-        (Lanes::new(queue), woken)
+        let wake = move |whose: &Whose| drop(queue.unbounded_send(whose.clone()));
+        (Lanes::new(wake), woken)
     }
 
     /// A chart, and how often it and its like were rendered in the slow lane. Whoever renders it tells the lane.
@@ -373,7 +400,7 @@ mod tests {
         for number in 0..100 {
             let whose = release("fleet", number);
             assert_eq!(gone.wanted_by(&lanes, &whose).await, Err(Unrendered::Awaited));
-            lanes.forget(&whose);
+            lanes.forget(|one| *one == whose);
         }
         let stays = release("fleet", "stays");
         assert_eq!(gone.wanted_by(&lanes, &stays).await, Err(Unrendered::Awaited));

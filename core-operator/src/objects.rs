@@ -28,7 +28,7 @@ mod writing;
 pub(crate) use self::bodies::{Bodies, Unprepared};
 pub(crate) use self::execute::{Failed, Outcome, Pass};
 pub(crate) use self::inherited::locate;
-pub(crate) use self::intent::{Intents, Remembered};
+pub(crate) use self::intent::{Intents, Marks, Remembered};
 pub(crate) use self::live::is_predecessors;
 pub(crate) use self::memory::{Memories, Memory, lock};
 pub(crate) use self::observe::Asked;

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::addon::{self, Addons, ClusterPlace};
 use crate::args::Args;
 use crate::census::Census;
-use crate::charts::Charts;
+use crate::charts::{Charts, Woken};
 use crate::clock::Clock;
 use crate::clusters::ClusterSight;
 use crate::context::Context;
@@ -46,9 +46,6 @@ use crate::stack::StackMemories;
 use crate::surroundings::look_around;
 use crate::tasks::{Task, Tasks};
 use crate::triggers::{self, News, Queues, Triggers};
-
-/// Memory for rendered charts that may be asked for again soon.
-const RENDER_CACHE_BYTES: usize = 1 << 20;
 
 /// What `--record` keeps.
 const RECORD_LIMITS: RecordLimits = RecordLimits {
@@ -298,7 +295,7 @@ fn assemble(
         leftovers,
         providers,
         sources,
-        charts: Charts::new(RENDER_CACHE_BYTES, tidings.metrics.clone(), triggers.of_releases()),
+        charts: charts(args, tidings, triggers),
         stacks: own.stacks,
         releases: own.releases,
         addons,
@@ -322,6 +319,15 @@ fn assemble(
     };
     triggers::follow(&context, &tidings.tasks, triggers, stop, news);
     Ok(context)
+}
+
+fn charts(args: &Args, tidings: &Tidings, triggers: &Triggers) -> Charts {
+    let woken = Woken {
+        releases: triggers.of_releases(),
+        addons: None,
+    };
+    let cache_bytes = usize::try_from(args.render_cache_max_bytes).unwrap_or(usize::MAX);
+    Charts::new(cache_bytes, tidings.metrics.clone(), woken)
 }
 
 fn source_options(args: &Args, client: &Client, tasks: &Tasks) -> anyhow::Result<SourceOptions> {

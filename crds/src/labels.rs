@@ -83,6 +83,8 @@ pub const OK_TO_DELETE: &str = "runtime.cluster.x-k8s.io/ok-to-delete";
 pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
 /// Label on CRDs that makes `clusterctl move` take all objects of the kind along, and what these own.
 pub const CLUSTERCTL_MOVE_HIERARCHY: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
+/// Label that makes `clusterctl move` take an object along, of whatever kind it is.
+pub const CLUSTERCTL_MOVE: &str = "clusterctl.cluster.x-k8s.io/move";
 /// Annotation that `clusterctl move` puts on an object in place of all others, before it takes its finalizers away and deletes it: in the other management
 /// cluster it is made already, and what was made for it is that one's.
 pub const DELETE_FOR_MOVE: &str = "clusterctl.cluster.x-k8s.io/delete-for-move";

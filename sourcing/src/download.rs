@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use operator_kit::flags::bytes;
 use release::http::{HttpError, IpNet, Network, NetworkOptions};
 
 /// Flags about what is downloaded.
@@ -33,24 +34,6 @@ impl DownloadArgs {
             ..NetworkOptions::default()
         })
     }
-}
-
-/// `1048576`, `512Mi`, `2Gi`, as Kubernetes writes sizes.
-fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "" => Some(1),
-        "Ki" => Some(1 << 10),
-        "Mi" => Some(1 << 20),
-        "Gi" => Some(1 << 30),
-        "Ti" => Some(1_u64 << 40),
-        _ => None,
-    };
-    let number: Option<u64> = digits.parse().ok();
-    number
-        .zip(unit)
-        .and_then(|(number, unit)| number.checked_mul(unit))
-        .ok_or_else(|| format!("{text:?} is not a size; write it like 512Mi or 2Gi"))
 }
 
 #[cfg(test)]

@@ -14,6 +14,17 @@ use serde_json::{Map, Value};
 use super::place::Place;
 use super::scopes::{self, Scopes};
 
+/// How the objects of an owner are marked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks<'a> {
+    /// Where those are that name no namespace, of kinds that have some.
+    pub(crate) namespace: &'a str,
+    /// The mark of the owner.
+    pub(crate) part_of: &'a str,
+    /// The chart that they come from, where the owner has several.
+    pub(crate) stage: Option<&'a str>,
+}
+
 /// The objects of one owner, ready to be applied.
 #[derive(Debug, Default)]
 pub(crate) struct Intents {
@@ -59,12 +70,12 @@ impl Intents {
 }
 
 impl Place {
-    /// Marks rendered objects as parts of an owner. Those that name no namespace, of kinds that have some, are in this one. `rows` are its inventory: where
-    /// nothing else tells whether a kind has namespaces, its objects are addressed as they were before.
+    /// Marks rendered objects as parts of an owner. `rows` are its inventory: where nothing else tells whether a kind has namespaces, its objects are
+    /// addressed as they were before.
     pub(crate) async fn intents(
         &self,
         rendered: impl Iterator<Item = &Value> + Clone + Send,
-        (namespace, part_of): (&str, &str),
+        marks: Marks<'_>,
         rows: &[Resource],
     ) -> Intents {
         let brought = scopes::brought(rendered.clone());
@@ -87,7 +98,7 @@ impl Place {
         Intents {
             brought,
             unknown,
-            ..intents(rendered, namespace, part_of, |kind| scoped.contains(kind))
+            ..intents(rendered, marks, |kind| scoped.contains(kind))
         }
     }
 }
@@ -101,20 +112,22 @@ fn kind_of(body: &Value) -> Option<GroupKind> {
 /// Marks rendered objects as parts of their owner. `cluster_scoped` says of a kind whether its objects have no namespace.
 fn intents<'a>(
     rendered: impl Iterator<Item = &'a Value>,
-    namespace: &str,
-    part_of: &str,
+    marks: Marks<'_>,
     cluster_scoped: impl Fn(&GroupKind) -> bool,
 ) -> Intents {
     let mut intents = Intents::default();
     for value in rendered {
         let mut body = value.clone();
-        let Some(object) = identify(&body, namespace, &cluster_scoped) else {
+        let Some(object) = identify(&body, marks.namespace, &cluster_scoped) else {
             continue;
         };
         mark(&mut body, labels::INSTANCE, labels::INSTANCE_OWNED);
         mark_pod_template(&mut body);
+        if let (Some(stage), Some(annotations)) = (marks.stage, texts_at(&mut body, &["metadata"], "annotations")) {
+            annotations.insert(labels::STAGE.to_owned(), Value::from(stage));
+        }
         let digest = digest_of_everything(&body);
-        mark(&mut body, labels::PART_OF, part_of);
+        mark(&mut body, labels::PART_OF, marks.part_of);
         let wave = wave_of(&object.key.group_kind());
         let key = object.key.clone();
         intents.planned.insert(key.clone(), Intent { object, digest, wave });
@@ -141,7 +154,7 @@ fn identify(body: &Value, namespace: &str, cluster_scoped: &impl Fn(&GroupKind) 
 }
 
 fn mark(body: &mut Value, label: &str, value: &str) {
-    if let Some(labels) = labels_at(body, &["metadata"]) {
+    if let Some(labels) = texts_at(body, &["metadata"], "labels") {
         labels.insert(label.to_owned(), Value::from(value));
     }
 }
@@ -159,15 +172,15 @@ fn mark_pod_template(body: &mut Value) {
             Some("Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
         ) | (Some("batch/v1"), Some("Job"))
     );
-    if has_template && let Some(labels) = labels_at(body, &["spec", "template", "metadata"]) {
+    if has_template && let Some(labels) = texts_at(body, &["spec", "template", "metadata"], "labels") {
         labels.insert(labels::INSTANCE.to_owned(), Value::from(labels::INSTANCE_OWNED));
     }
 }
 
-/// The labels below a path, made where they are missing; `None` where something else than an object is in the way.
-fn labels_at<'a>(body: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
+/// The labels or annotations below a path, made where they are missing; `None` where something else than an object is in the way.
+fn texts_at<'a>(body: &'a mut Value, path: &[&str], name: &str) -> Option<&'a mut Map<String, Value>> {
     let mut place = body;
-    for step in path.iter().chain(&["labels"]) {
+    for step in path.iter().chain(&[name]) {
         let map = place.as_object_mut()?;
         let next = map.entry((*step).to_owned()).or_insert(Value::Null);
         if next.is_null() {
@@ -203,7 +216,33 @@ mod tests {
     }
 
     fn of(values: &[Value]) -> Intents {
-        intents(values.iter(), "fleet", "0123", |kind| kind.kind == "ClusterRole")
+        let marks = Marks {
+            namespace: "fleet",
+            part_of: "0123",
+            stage: None,
+        };
+        intents(values.iter(), marks, |kind| kind.kind == "ClusterRole")
+    }
+
+    #[test]
+    fn objects_of_a_chart_say_which_one_it_is_and_are_others_where_it_is_another() {
+        let note = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        let key = ObjectKey::new("", "ConfigMap", "kube-system", "a");
+        let of_stage = |stage: &str| {
+            let marks = Marks {
+                namespace: "kube-system",
+                part_of: "0123",
+                stage: Some(stage),
+            };
+            let intents = intents([&note].into_iter(), marks, |_| false);
+            (
+                intents.bodies[&key]["metadata"]["annotations"].clone(),
+                intents.planned[&key].digest.clone(),
+            )
+        };
+        let (annotations, digest) = of_stage("network");
+        assert_eq!(annotations, json!({ "clusterstack.x-k8s.io/stage": "network" }));
+        assert_ne!(of_stage("lighthouse").1, digest, "it is applied again");
     }
 
     #[test]

@@ -187,7 +187,11 @@ impl Addon {
     }
 
     async fn intents(&self) -> Intents {
-        let marks = ("kube-system", self.part_of);
+        let marks = Marks {
+            namespace: "kube-system",
+            part_of: self.part_of,
+            stage: None,
+        };
         self.place.intents(self.wanted.iter(), marks, &self.rows).await
     }
 

@@ -19,7 +19,7 @@ use super::provider;
 use super::sharing::observe_sharing;
 use crate::context::Context;
 use crate::lanes::{Failed, Unrendered};
-use crate::objects::{Asked, Intents, Memory, Scopes, locate, lock};
+use crate::objects::{Asked, Intents, Marks, Memory, Scopes, locate, lock};
 use crate::sources::Opened;
 
 /// What one look has found, with what the execution of the plan needs besides.
@@ -262,7 +262,11 @@ pub(super) async fn render(
     let rendered = context.render(release, files, profile(release)).await?;
     let rows = release.status.as_ref().map(|status| &status.resources[..]);
     let values = rendered.objects.iter().map(|object| &object.value);
-    let marks = (namespace.as_str(), part_of);
+    let marks = Marks {
+        namespace: &namespace,
+        part_of,
+        stage: None,
+    };
     Ok(context
         .management
         .intents(values, marks, rows.unwrap_or_default())

@@ -17,7 +17,7 @@ use crate::telemetry::{LogFormat, LogLevel, LoggingError, Traces, init_logging};
 
 #[cfg(feature = "flags-reference")]
 pub use self::reference::{ReferenceError, check_reference};
-pub use self::values::{Address, address, duration, label_value, namespace};
+pub use self::values::{Address, address, bytes, duration, label_value, namespace};
 
 use self::values::log_level;
 

@@ -17,6 +17,24 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(friendly).map_err(|_| "a duration cannot be negative".to_owned())
 }
 
+/// `1048576`, `512Mi`, `2Gi`, as Kubernetes writes sizes.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" => Some(1),
+        "Ki" => Some(1 << 10),
+        "Mi" => Some(1 << 20),
+        "Gi" => Some(1 << 30),
+        "Ti" => Some(1_u64 << 40),
+        _ => None,
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .zip(unit)
+        .and_then(|(number, unit)| number.checked_mul(unit))
+        .ok_or_else(|| format!("{text:?} is not a size; write it like 512Mi or 2Gi"))
+}
+
 /// A namespace as the API server takes it, or nothing.
 pub fn namespace(text: &str) -> Result<String, String> {
     let outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

@@ -1,0 +1,272 @@
+//! How the add-ons of one cluster become intents: the release of its class, the values that its Cluster gives the charts, what the charts drew at random or
+//! looked up before, and the objects that come of all that. Decides what is made again, and nothing about objects.
+//!
+//! A driver does it so:
+//!
+//! 1. It opens the release of the class and takes it as far as it is [`pinned`]; [`AddonCharts::bundle`] tells what is in it.
+//! 2. It asks [`Pass::look`] with what it remembers of the cluster in [`ChartMemory`], and makes its plan of what it is told.
+//! 3. Where the plan says that the memo has to be recorded, [`ChartMemory::record`] does it, before anything is made of it.
+//! 4. Where bodies are needed, [`Pass::bodies`] renders them again.
+
+#![expect(dead_code, reason = "the driver that uses it comes next")]
+
+mod bundle;
+mod evaluation;
+mod lookups;
+mod memo;
+mod one;
+mod roots;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crds::cluster_addon::{AddonMemo, ClusterAddon};
+use crds::policy::HelmProfile;
+use futures::channel::mpsc::UnboundedSender;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
+use operator_kit::failure::chain;
+use planning::next::Next;
+use planning::objects::{RenderAttempts, Rendering};
+use release::Admitted;
+use rendering::ChartValues;
+use rendering::answers::Asked;
+
+pub(crate) use self::bundle::{Bundle, BundleError, Bundles, pinned, unusable};
+use self::evaluation::Evaluations;
+pub(crate) use self::memo::{Memo, MemoError};
+use self::one::OneChart;
+use self::values::{Due, Evaluated, Unmade, ValuesMemory};
+pub(crate) use self::values::{Occasion, ValuesSeen};
+use crate::charts::Charts;
+use crate::lanes::Unrendered;
+use crate::objects::{Intents, Place, Scopes};
+
+/// What all add-ons share.
+pub(crate) struct AddonCharts {
+    bundles: Bundles,
+    evaluations: Evaluations,
+}
+
+/// What is remembered of the charts of one cluster. All of it can be lost.
+#[derive(Default)]
+pub(crate) struct ChartMemory {
+    values: ValuesMemory,
+    memo: Memo,
+    /// When and how often in a row the memo could not be read, and what was said.
+    unread: Option<(RenderAttempts, String)>,
+    charts: BTreeMap<String, OneChart>,
+}
+
+/// What one pass over the charts of a cluster is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Pass<'a> {
+    pub(crate) shared: &'a AddonCharts,
+    pub(crate) charts: &'a Charts,
+    /// Where Clusters are.
+    pub(crate) management: &'a Place,
+    /// Where the objects are, if it can be reached. Without it charts are rendered too, so that nothing is left to do when it can.
+    pub(crate) workload: Option<&'a Place>,
+    pub(crate) addon: &'a ClusterAddon,
+    /// The mark of its objects.
+    pub(crate) part_of: &'a str,
+    /// Name of the Cluster.
+    pub(crate) cluster: &'a str,
+    pub(crate) files: &'a Admitted,
+    pub(crate) bundle: &'a Arc<Bundle>,
+    pub(crate) profile: HelmProfile,
+    pub(crate) now: Timestamp,
+}
+
+/// What a look at the charts has found.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    pub(crate) values: ValuesSeen,
+    /// By folder: every chart of the release, once there are values.
+    pub(crate) charts: BTreeMap<String, Rendering>,
+    /// What the Secret holds, and what it has to hold; nothing while nobody has read it.
+    pub(crate) memo: Option<(Option<AddonMemo>, Option<AddonMemo>)>,
+    /// Whether the objects of kinds that the charts bring have namespaces.
+    pub(crate) brought: Scopes,
+    /// When time alone makes a difference, besides what the renderings say.
+    pub(crate) next: Next,
+    /// What is otherwise than the release asks for, in words.
+    pub(crate) note: Option<String>,
+    /// Whether a file of the release is not what it was when it was verified.
+    pub(crate) unreadable: bool,
+}
+
+impl AddonCharts {
+    /// Wakes add-ons through this queue.
+    pub(crate) fn new(woken: UnboundedSender<ObjectRef<ClusterAddon>>) -> Self {
+        Self {
+            bundles: Bundles::default(),
+            evaluations: Evaluations::new(woken),
+        }
+    }
+
+    /// The add-ons of a release. Equal releases are read once, wherever they come from.
+    pub(crate) async fn bundle(&self, charts: &Charts, files: &Admitted) -> Result<Arc<Bundle>, BundleError> {
+        self.bundles.of(charts, files).await
+    }
+
+    /// A ClusterAddon is gone.
+    pub(crate) fn forget(&self, charts: &Charts, addon: &ObjectRef<ClusterAddon>) {
+        self.evaluations.forget(addon);
+        charts.forget_addon(addon);
+    }
+}
+
+impl ChartMemory {
+    /// Writes what the charts drew into its Secret. Nothing may be made of it before.
+    pub(crate) async fn record(&mut self, management: &Place, addon: &ClusterAddon) -> Result<(), MemoError> {
+        self.memo.write(&management.client, addon).await
+    }
+
+    /// The target is reached: what none of the charts that were rendered for it asks for goes with the next write.
+    pub(crate) fn settle(&mut self, bundle: &Bundle) {
+        let asked: BTreeMap<&str, BTreeSet<&Asked>> = self
+            .charts
+            .iter()
+            .filter_map(|(folder, chart)| Some((folder.as_str(), chart.asked()?)))
+            .collect();
+        self.memo.keep(|folder| bundle.charts.contains_key(folder), &asked);
+    }
+
+    /// Somebody asks for a look now: what failed is tried again, and the memo is read again.
+    pub(crate) fn try_again(&mut self) {
+        self.values.try_again();
+        self.memo.doubt();
+        self.unread = None;
+        for chart in self.charts.values_mut() {
+            chart.try_again();
+        }
+    }
+}
+
+impl Pass<'_> {
+    /// Looks at the charts for this occasion: makes values where they may be others, and renders what they make others.
+    pub(crate) async fn look(&self, memory: &mut ChartMemory, occasion: &Occasion) -> Sight {
+        let mut sight = Sight {
+            values: self.values(&mut memory.values, occasion).await,
+            charts: BTreeMap::new(),
+            memo: None,
+            brought: Scopes::new(),
+            next: memory.values.next(occasion, self.now),
+            note: None,
+            unreadable: false,
+        };
+        let is_known = matches!(sight.values, ValuesSeen::Known { .. });
+        let Some(evaluated) = memory.values.usable(self.now).filter(|_| is_known).cloned() else {
+            return sight;
+        };
+        sight.note.clone_from(&evaluated.note);
+        if let Err(rendering) = self.read_memo(memory).await {
+            let charts = evaluated.charts.keys();
+            sight.charts = charts.map(|folder| (folder.clone(), rendering.clone())).collect();
+            return sight;
+        }
+        memory.charts.retain(|folder, _| evaluated.charts.contains_key(folder));
+        for (folder, values) in &evaluated.charts {
+            let chart = memory.charts.entry(folder.clone()).or_default();
+            let rendering = self
+                .rendering(folder, values, chart, &mut memory.memo, &mut sight)
+                .await;
+            sight.charts.insert(folder.clone(), rendering);
+        }
+        sight.memo = Some((memory.memo.stored(), memory.memo.drawn()));
+        sight
+    }
+
+    /// The objects of a chart with their bodies, of what the last look has told.
+    pub(crate) async fn bodies(&self, memory: &mut ChartMemory, folder: &str) -> Result<Intents, Unrendered> {
+        let values = memory
+            .values
+            .usable(self.now)
+            .and_then(|made| made.charts.get(folder))
+            .cloned();
+        match (values, memory.charts.get_mut(folder)) {
+            (Some(values), Some(chart)) => self.bodies_of(folder, &values, chart, &mut memory.memo).await,
+            _ => Err(Unrendered::Awaited),
+        }
+    }
+
+    async fn values(&self, memory: &mut ValuesMemory, occasion: &Occasion) -> ValuesSeen {
+        let Due::Now { holds } = memory.due(occasion, self.now) else {
+            return memory.seen(self.now);
+        };
+        match self.evaluated().await {
+            Some(outcome) => {
+                memory.made(occasion.clone(), outcome, self.now);
+                memory.seen(self.now)
+            }
+            None if holds => memory.seen(self.now),
+            None => ValuesSeen::Awaited,
+        }
+    }
+
+    /// Makes the values; `None` where it takes long.
+    async fn evaluated(&self) -> Option<Result<Arc<Evaluated>, Unmade>> {
+        let namespace = self.addon.namespace().unwrap_or_default();
+        let place = (namespace.as_str(), self.cluster);
+        let roots = match roots::read(self.management, place, self.bundle.cluster_api_version).await {
+            Ok(roots) => roots,
+            Err(error) => {
+                return Some(Err(Unmade {
+                    message: chain(&error),
+                    transient: error.is_transient(),
+                }));
+            }
+        };
+        let addon = ObjectRef::from_obj(self.addon);
+        let renderer = self.charts.renderer();
+        let evaluations = &self.shared.evaluations;
+        evaluations.of(&addon, renderer, self.bundle, roots, self.profile).await
+    }
+
+    /// Reads the memo, or says of all charts why they cannot be rendered: without it, what they draw would be drawn anew.
+    async fn read_memo(&self, memory: &mut ChartMemory) -> Result<(), Rendering> {
+        if let Some((attempts, message)) = &memory.unread
+            && attempts.retry_at(self.now).is_some()
+        {
+            return Err(Rendering::Failed {
+                message: message.clone(),
+                transient: Some(*attempts),
+            });
+        }
+        let Err(error) = memory.memo.read(&self.management.client, self.addon).await else {
+            memory.unread = None;
+            return Ok(());
+        };
+        let before = memory.unread.as_ref().map_or(0, |(attempts, _)| attempts.attempts);
+        let attempts = RenderAttempts {
+            attempts: before.saturating_add(1),
+            at: self.now,
+        };
+        let message = error.to_string();
+        memory.unread = Some((attempts, message.clone()));
+        Err(Rendering::Failed {
+            message,
+            transient: Some(attempts),
+        })
+    }
+
+    async fn rendering(
+        &self,
+        folder: &str,
+        values: &Arc<ChartValues>,
+        chart: &mut OneChart,
+        memo: &mut Memo,
+        sight: &mut Sight,
+    ) -> Rendering {
+        let seen = self.see(folder, values, chart, memo).await;
+        sight.brought.extend(seen.brought);
+        sight.unreadable |= seen.unreadable;
+        seen.rendering
+    }
+}

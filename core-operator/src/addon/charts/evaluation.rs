@@ -1,0 +1,109 @@
+//! Executes the templates of values, which may take seconds, beside the reactor: two clusters at a time, and the namespaces take turns.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crds::ClusterAddon;
+use crds::policy::HelmProfile;
+use futures::channel::mpsc::UnboundedSender;
+use kube::runtime::reflector::ObjectRef;
+use operator_kit::failure::chain;
+use operator_kit::turns::Turns;
+use rendering::{ChartValues, ErrorClass, Renderer};
+use tokio::task::spawn_blocking;
+
+use super::bundle::Bundle;
+use super::roots::RootObjects;
+use super::values::{Evaluated, Unmade};
+use crate::errands::{Errands, Teller};
+
+/// How many clusters have their templates executed at once.
+const AT_WORK: usize = 2;
+
+/// How long a look waits for values. Real templates take microseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the values of all charts of a cluster may have together, in bytes of JSON: they are kept for as long as it is there.
+const MAX_VALUES: usize = 1 << 20;
+
+type Outcome = Result<Arc<Evaluated>, Unmade>;
+
+/// Executes the templates of all clusters.
+pub(crate) struct Evaluations {
+    turns: Arc<Turns>,
+    errands: Arc<Errands<ObjectRef<ClusterAddon>, Outcome>>,
+}
+
+impl Evaluations {
+    /// Wakes through this queue those who did not wait.
+    pub(crate) fn new(woken: UnboundedSender<ObjectRef<ClusterAddon>>) -> Self {
+        // A closed queue means that the process is about to end.
+        let wake = move |addon: &ObjectRef<ClusterAddon>| drop(woken.unbounded_send(addon.clone()));
+        Self {
+            turns: Arc::new(Turns::new(AT_WORK)),
+            errands: Errands::new(Result::is_ok, wake),
+        }
+    }
+
+    /// The values of all charts for these objects; `None` where it takes long: the add-on is woken when it is over.
+    pub(super) async fn of(
+        &self,
+        addon: &ObjectRef<ClusterAddon>,
+        renderer: Arc<Renderer>,
+        bundle: &Arc<Bundle>,
+        roots: RootObjects,
+        profile: HelmProfile,
+    ) -> Option<Outcome> {
+        let wanted = format!("{} {profile} {}", bundle.archive, roots.digest());
+        let line = addon.namespace.clone().unwrap_or_default();
+        let (turns, bundle) = (Arc::clone(&self.turns), Arc::clone(bundle));
+        let work = move |teller: Teller<Outcome>| async move {
+            // Told to nobody.
+            let unwanted = Unmade {
+                message: "nobody wants the values any more".to_owned(),
+                transient: true,
+            };
+            let turn = teller.while_wanted(turns.take(&line)).await;
+            let _turn = turn.ok_or(unwanted)?;
+            let work = move || evaluate(&renderer, &bundle, &roots, profile);
+            let stopped = |_| Unmade {
+                message: "the operator ends".to_owned(),
+                transient: true,
+            };
+            spawn_blocking(work).await.map_err(stopped)?
+        };
+        self.errands.ask(addon, &wanted, PATIENCE, work).await
+    }
+
+    /// A ClusterAddon is gone, and wants nothing any more.
+    pub(crate) fn forget(&self, addon: &ObjectRef<ClusterAddon>) {
+        self.errands.abandon(|one| one == addon);
+    }
+}
+
+fn evaluate(renderer: &Renderer, bundle: &Bundle, roots: &RootObjects, profile: HelmProfile) -> Outcome {
+    let mut charts = BTreeMap::new();
+    let mut bytes = 0;
+    for (chart, template) in &bundle.charts {
+        let values = match template {
+            None => ChartValues::none(),
+            Some(template) => {
+                let values = renderer.values(template.of(), roots.roots(), profile);
+                values.map_err(|error| Unmade {
+                    message: chain(&error),
+                    transient: error.class() == ErrorClass::Transient,
+                })?
+            }
+        };
+        bytes += values.values.to_string().len();
+        if bytes > MAX_VALUES {
+            return Err(Unmade {
+                message: format!("the values of the charts have more than {MAX_VALUES} bytes together: shorten them"),
+                transient: false,
+            });
+        }
+        charts.insert(chart.clone(), Arc::new(values));
+    }
+    Ok(Arc::new(Evaluated::of(charts, roots.note.clone())))
+}

@@ -1,0 +1,366 @@
+//! When the values of a cluster's charts are made again, and what is said of them. Decides; reads nothing.
+//!
+//! Templates see the whole of three objects, status and all, which changes every few seconds. So they are executed when something shows that it is worth it,
+//! and what is rendered depends on the values that come out, not on the objects that went in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use planning::digest::digest_of_everything;
+use planning::next::Next;
+use planning::objects::RenderAttempts;
+use rendering::ChartValues;
+
+/// Between two executions that nobody has asked for.
+const PAUSE: SignedDuration = SignedDuration::from_secs(10);
+
+/// What is a moment, and no habit.
+const MEMORABLE: SignedDuration = SignedDuration::from_hours(1);
+
+/// So often in [`MEMORABLE`] something may change by itself, less one.
+const RESTLESS: usize = 3;
+
+/// What shows that values may be others, without the objects being read. Digests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Occasion {
+    /// What somebody decided: the release with its templates; identity, generation and labels of the objects.
+    pub(crate) decided: String,
+    /// What comes by itself: their annotations, how far the cluster is.
+    pub(crate) happened: String,
+}
+
+/// The values of all charts of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Evaluated {
+    /// By folder of the chart.
+    pub(crate) charts: BTreeMap<String, Arc<ChartValues>>,
+    /// Of all of them.
+    pub(crate) digest: String,
+    /// What is otherwise than the release asks for, in words.
+    pub(crate) note: Option<String>,
+}
+
+impl Evaluated {
+    pub(crate) fn of(charts: BTreeMap<String, Arc<ChartValues>>, note: Option<String>) -> Self {
+        let digests: BTreeMap<&String, &String> = charts.iter().map(|(name, values)| (name, &values.digest)).collect();
+        Self {
+            digest: digest_of_everything(&digests),
+            charts,
+            note,
+        }
+    }
+}
+
+/// Why there are none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unmade {
+    /// For people, with file and line.
+    pub(crate) message: String,
+    /// Whether trying again may help.
+    pub(crate) transient: bool,
+}
+
+/// How the values are, for a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ValuesSeen {
+    /// Nobody has made them yet.
+    Awaited,
+    /// They cannot be made.
+    Failed {
+        /// Why, with file and line.
+        message: String,
+    },
+    /// They change all the time without anybody having changed the Cluster.
+    Unstable {
+        /// How often.
+        message: String,
+    },
+    /// They are there.
+    Known {
+        /// Digest of the values of all charts.
+        digest: String,
+    },
+}
+
+/// When to make them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// They are as they would be.
+    No,
+    /// Then.
+    At(Timestamp),
+    /// Now; what is known of them until they are made holds or does not.
+    Now {
+        /// Whether what is known is of what is asked for.
+        holds: bool,
+    },
+}
+
+/// What is remembered of the values of one cluster.
+#[derive(Debug, Default)]
+pub(crate) struct ValuesMemory {
+    last: Option<Last>,
+    /// The last values that there were, whatever came after them.
+    digest: Option<String>,
+    changes: Changes,
+}
+
+#[derive(Debug)]
+struct Last {
+    occasion: Occasion,
+    at: Timestamp,
+    outcome: Result<Arc<Evaluated>, (String, Option<RenderAttempts>)>,
+}
+
+/// Changes that came by themselves, within an hour; three at most.
+#[derive(Debug, Default)]
+pub(crate) struct Changes(Vec<Timestamp>);
+
+impl Changes {
+    /// One more.
+    pub(crate) fn note(&mut self, now: Timestamp) {
+        self.0.retain(|at| is_memorable(*at, now));
+        if self.0.len() == RESTLESS {
+            self.0.remove(0);
+        }
+        self.0.push(now);
+    }
+
+    /// Somebody has decided otherwise: it begins anew.
+    pub(crate) fn forget(&mut self) {
+        self.0.clear();
+    }
+
+    /// Until when there are too many of them, if there are.
+    pub(crate) fn restless_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let mut recent = self.0.iter().filter(|at| is_memorable(**at, now));
+        let first = recent.next()?;
+        (recent.count() + 1 >= RESTLESS).then(|| later(*first, MEMORABLE))
+    }
+}
+
+/// What is from the future is from before the clock was set.
+fn is_memorable(at: Timestamp, now: Timestamp) -> bool {
+    let age = now.duration_since(at);
+    !age.is_negative() && age < MEMORABLE
+}
+
+fn later(at: Timestamp, pause: SignedDuration) -> Timestamp {
+    at.checked_add(pause).unwrap_or(Timestamp::MAX)
+}
+
+impl ValuesMemory {
+    /// Whether to make them for this occasion.
+    pub(crate) fn due(&self, occasion: &Occasion, now: Timestamp) -> Due {
+        let Some(last) = &self.last else {
+            return Due::Now { holds: false };
+        };
+        if last.occasion.decided != occasion.decided {
+            return Due::Now { holds: false };
+        }
+        let failed = last.outcome.as_ref().err().map(|(_, attempts)| *attempts);
+        match failed {
+            // Only what is made of other objects can be right.
+            Some(None) if last.occasion == *occasion => Due::No,
+            Some(Some(attempts)) => attempts.retry_at(now).map_or(Due::Now { holds: true }, Due::At),
+            None if last.occasion == *occasion => Due::No,
+            Some(None) | None => {
+                // A clock that was set back does not lengthen it.
+                let at = later(last.at.min(now), PAUSE);
+                if at <= now {
+                    Due::Now { holds: true }
+                } else {
+                    Due::At(at)
+                }
+            }
+        }
+    }
+
+    /// What came of making them.
+    pub(crate) fn made(&mut self, occasion: Occasion, outcome: Result<Arc<Evaluated>, Unmade>, now: Timestamp) {
+        let before = self.last.take();
+        let is_decided = before
+            .as_ref()
+            .is_none_or(|last| last.occasion.decided != occasion.decided);
+        if is_decided {
+            self.changes.forget();
+        }
+        let outcome = match outcome {
+            Ok(evaluated) => {
+                let is_other = self.digest.as_ref().is_some_and(|digest| *digest != evaluated.digest);
+                if is_other && !is_decided {
+                    self.changes.note(now);
+                }
+                self.digest = Some(evaluated.digest.clone());
+                Ok(evaluated)
+            }
+            Err(Unmade { message, transient }) => {
+                let failed = before.and_then(|last| last.outcome.err()).filter(|_| !is_decided);
+                let attempts = failed.and_then(|(_, attempts)| attempts);
+                let attempts = transient.then(|| RenderAttempts {
+                    attempts: attempts.map_or(0, |before| before.attempts).saturating_add(1),
+                    at: now,
+                });
+                Err((message, attempts))
+            }
+        };
+        self.last = Some(Last {
+            occasion,
+            at: now,
+            outcome,
+        });
+    }
+
+    /// Whoever asks for it wants to see now what becomes of them.
+    pub(crate) fn try_again(&mut self) {
+        self.last = None;
+        self.changes.forget();
+    }
+
+    /// The values, if there are any that may be used.
+    pub(crate) fn usable(&self, now: Timestamp) -> Option<&Arc<Evaluated>> {
+        let last = self
+            .last
+            .as_ref()
+            .filter(|_| self.changes.restless_until(now).is_none());
+        last?.outcome.as_ref().ok()
+    }
+
+    /// How they are.
+    pub(crate) fn seen(&self, now: Timestamp) -> ValuesSeen {
+        let Some(last) = &self.last else {
+            return ValuesSeen::Awaited;
+        };
+        match &last.outcome {
+            Err((message, _)) => ValuesSeen::Failed {
+                message: message.clone(),
+            },
+            Ok(_) if self.changes.restless_until(now).is_some() => ValuesSeen::Unstable {
+                message: format!(
+                    "the values of the charts have changed {RESTLESS} times within an hour without anybody having changed the Cluster: \
+                     their templates must not use what changes by itself, such as times and counts in a status"
+                ),
+            },
+            Ok(evaluated) => ValuesSeen::Known {
+                digest: evaluated.digest.clone(),
+            },
+        }
+    }
+
+    /// When time alone makes a difference.
+    pub(crate) fn next(&self, occasion: &Occasion, now: Timestamp) -> Next {
+        let due = match self.due(occasion, now) {
+            Due::No => Next::Await,
+            Due::At(at) => Next::At(at),
+            // It is under way.
+            Due::Now { .. } => Next::Await,
+        };
+        match self.changes.restless_until(now) {
+            Some(until) => due.sooner(Next::At(until)),
+            None => due,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
+    }
+
+    fn occasion(decided: &str, happened: &str) -> Occasion {
+        Occasion {
+            decided: decided.to_owned(),
+            happened: happened.to_owned(),
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "it is what comes of making values")]
+    fn values(digest: &str) -> Result<Arc<Evaluated>, Unmade> {
+        Ok(Arc::new(Evaluated {
+            charts: BTreeMap::new(),
+            digest: digest.to_owned(),
+            note: None,
+        }))
+    }
+
+    fn failed(transient: bool) -> Result<Arc<Evaluated>, Unmade> {
+        Err(Unmade {
+            message: "no".to_owned(),
+            transient,
+        })
+    }
+
+    #[test]
+    fn what_somebody_decides_is_evaluated_at_once_and_what_happens_every_ten_seconds() {
+        let mut memory = ValuesMemory::default();
+        assert_eq!(memory.due(&occasion("a", "1"), at(0)), Due::Now { holds: false });
+        memory.made(occasion("a", "1"), values("x"), at(0));
+        assert_eq!(memory.due(&occasion("a", "1"), at(100)), Due::No);
+        assert_eq!(memory.due(&occasion("a", "2"), at(3)), Due::At(at(10)));
+        assert_eq!(memory.next(&occasion("a", "2"), at(3)), Next::At(at(10)));
+        assert_eq!(memory.due(&occasion("a", "2"), at(10)), Due::Now { holds: true });
+        assert_eq!(memory.due(&occasion("b", "1"), at(1)), Due::Now { holds: false });
+        // The clock was set back by an hour.
+        assert_eq!(memory.due(&occasion("a", "2"), at(-3600)), Due::At(at(-3590)));
+    }
+
+    #[test]
+    fn values_that_change_three_times_by_themselves_are_not_followed_until_somebody_decides_or_an_hour_has_passed() {
+        let mut memory = ValuesMemory::default();
+        for (number, digest) in ["x", "y", "x"].into_iter().enumerate() {
+            let seconds = 10 * i64::try_from(number).unwrap();
+            memory.made(occasion("a", &number.to_string()), values(digest), at(seconds));
+            let known = ValuesSeen::Known {
+                digest: digest.to_owned(),
+            };
+            assert_eq!(memory.seen(at(seconds)), known, "{number}");
+        }
+        let last = occasion("a", "3");
+        memory.made(last.clone(), values("y"), at(30));
+        assert!(matches!(memory.seen(at(30)), ValuesSeen::Unstable { .. }));
+        assert_eq!(memory.usable(at(30)), None);
+        // The first change was at ten seconds.
+        let until = at(10 + 3600);
+        assert_eq!(memory.next(&last, at(30)), Next::At(until));
+        assert!(matches!(memory.seen(until), ValuesSeen::Known { .. }));
+        memory.made(occasion("b", "3"), values("z"), at(31));
+        assert!(matches!(memory.seen(at(31)), ValuesSeen::Known { .. }));
+    }
+
+    #[test]
+    fn values_that_stay_the_same_are_never_unstable_however_often_they_are_made() {
+        let mut memory = ValuesMemory::default();
+        for number in 0..100 {
+            memory.made(occasion("a", &number.to_string()), values("x"), at(10 * number));
+        }
+        assert!(matches!(memory.seen(at(1000)), ValuesSeen::Known { .. }));
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again_ever_later_and_a_wrong_template_when_its_objects_change() {
+        let mut memory = ValuesMemory::default();
+        let same = occasion("a", "1");
+        memory.made(same.clone(), failed(true), at(0));
+        let Due::At(first) = memory.due(&same, at(0)) else {
+            panic!("{:?}", memory.due(&same, at(0)));
+        };
+        assert_eq!(memory.due(&same, first), Due::Now { holds: true });
+        memory.made(same.clone(), failed(true), first);
+        let Due::At(second) = memory.due(&same, first) else {
+            panic!("{:?}", memory.due(&same, first));
+        };
+        assert!(second.duration_since(first) > first.duration_since(at(0)));
+
+        memory.made(same.clone(), failed(false), second);
+        assert_eq!(memory.due(&same, second + MEMORABLE), Due::No);
+        assert_eq!(
+            memory.due(&occasion("a", "2"), second + PAUSE),
+            Due::Now { holds: true }
+        );
+        assert!(matches!(memory.seen(second), ValuesSeen::Failed { .. }));
+    }
+}
