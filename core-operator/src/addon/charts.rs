@@ -4,9 +4,9 @@
 //! A driver does it so:
 //!
 //! 1. It opens the release of the class and takes it as far as it is [`pinned`]; [`AddonCharts::bundle`] tells what is in it.
-//! 2. It asks [`Pass::look`] with what it remembers of the cluster in [`ChartMemory`], and makes its plan of what it is told.
+//! 2. It asks [`ChartWork::look`] with what it remembers of the cluster in [`ChartMemory`], and makes its plan of what it is told.
 //! 3. Where the plan says that the memo has to be recorded, [`ChartMemory::record`] does it, before anything is made of it.
-//! 4. Where bodies are needed, [`Pass::bodies`] renders them again.
+//! 4. Where bodies are needed, [`ChartWork::bodies`] renders them again.
 
 #![expect(dead_code, reason = "the driver that uses it comes next")]
 
@@ -30,7 +30,6 @@ use futures::channel::mpsc::UnboundedSender;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use operator_kit::failure::chain;
 use planning::next::Next;
 use planning::objects::{RenderAttempts, Rendering};
 use release::Admitted;
@@ -38,11 +37,11 @@ use rendering::ChartValues;
 use rendering::answers::Asked;
 
 pub(crate) use self::bundle::{Bundle, BundleError, Bundles, pinned, unusable};
-use self::evaluation::Evaluations;
+use self::evaluation::{Evaluations, ValuesSource};
 pub(crate) use self::memo::{Memo, MemoError};
 use self::one::OneChart;
 use self::values::{Due, Evaluated, Unmade, ValuesMemory};
-pub(crate) use self::values::{Occasion, ValuesSeen};
+pub(crate) use self::values::{Mark, Occasion, ValuesSeen};
 use crate::charts::Charts;
 use crate::lanes::Unrendered;
 use crate::objects::{Intents, Place, Scopes};
@@ -65,7 +64,7 @@ pub(crate) struct ChartMemory {
 
 /// What one pass over the charts of a cluster is about.
 #[derive(Clone, Copy)]
-pub(crate) struct Pass<'a> {
+pub(crate) struct ChartWork<'a> {
     pub(crate) shared: &'a AddonCharts,
     pub(crate) charts: &'a Charts,
     /// Where Clusters are.
@@ -149,7 +148,7 @@ impl ChartMemory {
     }
 }
 
-impl Pass<'_> {
+impl ChartWork<'_> {
     /// Looks at the charts for this occasion: makes values where they may be others, and renders what they make others.
     pub(crate) async fn look(&self, memory: &mut ChartMemory, occasion: &Occasion) -> Sight {
         let mut sight = Sight {
@@ -200,7 +199,7 @@ impl Pass<'_> {
         let Due::Now { holds } = memory.due(occasion, self.now) else {
             return memory.seen(self.now);
         };
-        match self.evaluated().await {
+        match self.evaluated(occasion).await {
             Some(outcome) => {
                 memory.made(occasion.clone(), outcome, self.now);
                 memory.seen(self.now)
@@ -211,22 +210,17 @@ impl Pass<'_> {
     }
 
     /// Makes the values; `None` where it takes long.
-    async fn evaluated(&self) -> Option<Result<Arc<Evaluated>, Unmade>> {
-        let namespace = self.addon.namespace().unwrap_or_default();
-        let place = (namespace.as_str(), self.cluster);
-        let roots = match roots::read(self.management, place, self.bundle.cluster_api_version).await {
-            Ok(roots) => roots,
-            Err(error) => {
-                return Some(Err(Unmade {
-                    message: chain(&error),
-                    transient: error.is_transient(),
-                }));
-            }
+    async fn evaluated(&self, occasion: &Occasion) -> Option<Result<Arc<Evaluated>, Unmade>> {
+        let source = ValuesSource {
+            renderer: self.charts.renderer(),
+            management: self.management.clone(),
+            namespace: self.addon.namespace().unwrap_or_default(),
+            cluster: self.cluster.to_owned(),
+            bundle: Arc::clone(self.bundle),
+            profile: self.profile,
         };
         let addon = ObjectRef::from_obj(self.addon);
-        let renderer = self.charts.renderer();
-        let evaluations = &self.shared.evaluations;
-        evaluations.of(&addon, renderer, self.bundle, roots, self.profile).await
+        self.shared.evaluations.of(&addon, occasion, source).await
     }
 
     /// Reads the memo, or says of all charts why they cannot be rendered: without it, what they draw would be drawn anew.

@@ -34,6 +34,8 @@ const MAX_KEPT: usize = 4 << 20;
 /// The add-ons of a release, but for the charts themselves, which are read when they are rendered.
 #[derive(Debug)]
 pub(crate) struct Bundle {
+    /// Digest of the release.
+    release: String,
     /// Digest of the archive with the charts.
     pub(crate) archive: Digest,
     /// As metadata.yaml has it.
@@ -139,6 +141,11 @@ impl Bundle {
         }
     }
 
+    /// Changes with the charts and the templates of values.
+    pub(super) fn identity_of_values(&self) -> &str {
+        &self.release
+    }
+
     /// Whether the archive has a folder for each chart.
     pub(super) fn is_staged(&self) -> bool {
         matches!(self.layout, Stages::Listed(_))
@@ -241,6 +248,7 @@ fn understood(files: &Admitted, found: Found) -> Result<Bundle, BundleError> {
         charts.insert(chart, template);
     }
     Ok(Bundle {
+        release: release.digest.to_string(),
         archive: release
             .charts
             .as_ref()

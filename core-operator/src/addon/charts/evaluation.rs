@@ -14,9 +14,10 @@ use rendering::{ChartValues, ErrorClass, Renderer};
 use tokio::task::spawn_blocking;
 
 use super::bundle::Bundle;
-use super::roots::RootObjects;
-use super::values::{Evaluated, Unmade};
+use super::roots::{self, RootObjects};
+use super::values::{Evaluated, Occasion, Unmade};
 use crate::errands::{Errands, Teller};
+use crate::objects::Place;
 
 /// How many clusters have their templates executed at once.
 const AT_WORK: usize = 2;
@@ -26,6 +27,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the values of all charts of a cluster may have together, in bytes of JSON: they are kept for as long as it is there.
 const MAX_VALUES: usize = 1 << 20;
+
+/// What the values of a cluster are made of, and by whom.
+pub(super) struct ValuesSource {
+    pub(super) renderer: Arc<Renderer>,
+    pub(super) management: Place,
+    pub(super) namespace: String,
+    pub(super) cluster: String,
+    pub(super) bundle: Arc<Bundle>,
+    pub(super) profile: HelmProfile,
+}
 
 type Outcome = Result<Arc<Evaluated>, Unmade>;
 
@@ -46,32 +57,32 @@ impl Evaluations {
         }
     }
 
-    /// The values of all charts for these objects; `None` where it takes long: the add-on is woken when it is over.
+    /// The values of all charts of a cluster; `None` where it takes long: the add-on is woken when it is over.
     pub(super) async fn of(
         &self,
         addon: &ObjectRef<ClusterAddon>,
-        renderer: Arc<Renderer>,
-        bundle: &Arc<Bundle>,
-        roots: RootObjects,
-        profile: HelmProfile,
+        occasion: &Occasion,
+        source: ValuesSource,
     ) -> Option<Outcome> {
-        let wanted = format!("{} {profile} {}", bundle.archive, roots.digest());
-        let line = addon.namespace.clone().unwrap_or_default();
-        let (turns, bundle) = (Arc::clone(&self.turns), Arc::clone(bundle));
+        // Not what the objects are now: they may have changed again before the values are there.
+        let wanted = format!("{} {}", occasion.decided, occasion.happened);
+        let (turns, line) = (Arc::clone(&self.turns), source.namespace.clone());
         let work = move |teller: Teller<Outcome>| async move {
-            // Told to nobody.
-            let unwanted = Unmade {
-                message: "nobody wants the values any more".to_owned(),
-                transient: true,
-            };
             let turn = teller.while_wanted(turns.take(&line)).await;
-            let _turn = turn.ok_or(unwanted)?;
-            let work = move || evaluate(&renderer, &bundle, &roots, profile);
-            let stopped = |_| Unmade {
-                message: "the operator ends".to_owned(),
-                transient: true,
-            };
-            spawn_blocking(work).await.map_err(stopped)?
+            // Told to nobody.
+            let _turn = turn.ok_or_else(|| Unmade::for_now("nobody wants the values any more"))?;
+            let roots = roots::read(
+                &source.management,
+                (&source.namespace, &source.cluster),
+                source.bundle.cluster_api_version,
+            );
+            let roots = roots.await.map_err(|error| Unmade {
+                message: chain(&error),
+                transient: error.is_transient(),
+            })?;
+            let work = move || evaluate(&source, &roots);
+            let evaluated = spawn_blocking(work).await;
+            evaluated.map_err(|_| Unmade::for_now("the operator ends"))?
         };
         self.errands.ask(addon, &wanted, PATIENCE, work).await
     }
@@ -82,14 +93,14 @@ impl Evaluations {
     }
 }
 
-fn evaluate(renderer: &Renderer, bundle: &Bundle, roots: &RootObjects, profile: HelmProfile) -> Outcome {
+fn evaluate(source: &ValuesSource, roots: &RootObjects) -> Outcome {
     let mut charts = BTreeMap::new();
     let mut bytes = 0;
-    for (chart, template) in &bundle.charts {
+    for (chart, template) in &source.bundle.charts {
         let values = match template {
             None => ChartValues::none(),
             Some(template) => {
-                let values = renderer.values(template.of(), roots.roots(), profile);
+                let values = source.renderer.values(template.of(), roots.roots(), source.profile);
                 values.map_err(|error| Unmade {
                     message: chain(&error),
                     transient: error.class() == ErrorClass::Transient,

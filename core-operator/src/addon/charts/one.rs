@@ -12,7 +12,7 @@ use planning::objects::{RenderAttempts, Rendering};
 use rendering::answers::{Answers, Asked, Lookup, Seeded};
 use rendering::{ChartValues, Rendered};
 
-use super::Pass;
+use super::ChartWork;
 use super::lookups::Lookups;
 use super::memo::Memo;
 use crate::charts::{ADDON_NAMESPACE, AddonChart, Plate};
@@ -35,6 +35,8 @@ pub(super) struct OneChart {
     /// The last rendering that failed: what it was made from, what was said, and how often it was tried, if the reason may pass.
     unrendered: Option<(String, String, Option<RenderAttempts>)>,
     lookups: Lookups,
+    /// Whether it is being rendered. What it looked up stays the same meanwhile: whoever wants something else each time never has his turn.
+    is_awaited: bool,
 }
 
 /// What a look at a chart has found.
@@ -100,7 +102,7 @@ impl OneChart {
     }
 }
 
-impl Pass<'_> {
+impl ChartWork<'_> {
     /// What comes of a chart; rendered only where that is not known.
     pub(super) async fn see(
         &self,
@@ -111,6 +113,7 @@ impl Pass<'_> {
     ) -> Seen {
         let before = self.made_from(folder, values, chart, memo);
         if let Some(place) = self.workload
+            && !chart.is_awaited
             && chart.lookups.is_due(self.now)
             && let Err(error) = chart.lookups.refresh(place, self.now).await
         {
@@ -126,7 +129,11 @@ impl Pass<'_> {
             return seen;
         }
         let is_by_lookup = before != made_from && chart.made_from.as_ref() == Some(&before);
-        match self.render(folder, values, chart, memo).await {
+        let rendered = self.render(folder, values, chart, memo).await;
+        chart.is_awaited = matches!(rendered, Err(Unrendered::Awaited));
+        // With what was looked up meanwhile.
+        let made_from = self.made_from(folder, values, chart, memo);
+        match rendered {
             Ok(done) => {
                 chart.rendered(&done, is_by_lookup, self.now);
                 self.intended(folder, chart, done).await

@@ -4,7 +4,6 @@ use crds::release_files::ClusterApiVersion;
 use operator_kit::failure::Class;
 use operator_kit::object::ObjectKey;
 use operator_kit::read::ReadError;
-use planning::digest::digest_of_everything;
 use rendering::Roots;
 use serde_json::Value;
 
@@ -76,11 +75,6 @@ impl RootObjects {
             control_plane: self.control_plane.as_ref(),
             infra_cluster: self.infra_cluster.as_ref(),
         }
-    }
-
-    /// Changes with everything that a template can see.
-    pub(super) fn digest(&self) -> String {
-        digest_of_everything(&(&self.cluster, &self.control_plane, &self.infra_cluster))
     }
 }
 

@@ -1,1 +1,348 @@
+//! Charts of clusters before API servers in memory, with releases of our own.
 
+mod world;
+
+use std::collections::BTreeMap;
+
+use planning::object_key::ObjectKey;
+use planning::objects::Rendering;
+use serde_json::{Value, json};
+
+use self::world::{CLUSTER, Remembering, World, class, staged};
+use super::ValuesSeen;
+use super::memo::{SECRET_TYPE, secret_name};
+
+/// A chart whose values are those of its cluster.
+const LIGHT: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: light}\ndata: {zone: {{ .Values.zone | quote }}}\n";
+
+/// A chart that looks at nothing of the cluster.
+const QUAY: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: quay}\ndata: {length: \"{{ .Values.length }}\"}\n";
+
+/// A chart that draws a password.
+const LOGIN: &str =
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: {{ randAlphaNum 20 | quote }}}\n";
+
+/// A chart that looks something up.
+const PILOT: &str = "{{- $chart := lookup \"v1\" \"ConfigMap\" \"kube-system\" \"chart\" }}\napiVersion: v1\nkind: ConfigMap\n\
+    metadata: {name: pilot}\ndata: {depth: {{ dig \"data\" \"depth\" \"unknown\" $chart | quote }}}\n";
+
+/// A chart that computes for ever.
+const BOMB: &str = "{{- define \"a\" }}{{ range until 1000 }}{{ range until 1000 }}{{ range until 1000 }}{{ end }}{{ end }}{{ end }}{{ end }}\
+    {{ include \"a\" . }}{{ include \"a\" . }}";
+
+const ZONE: &str = "zone: {{ index .Cluster.metadata.labels \"zone\" | quote }}\n";
+
+fn config_map(name: &str) -> ObjectKey {
+    ObjectKey::new("", "ConfigMap", "kube-system", name)
+}
+
+#[tokio::test]
+async fn only_charts_whose_values_have_changed_are_rendered_again() {
+    let world = World::new(&staged(&[("light", LIGHT, Some(ZONE)), ("quay", QUAY, None)]));
+    world.cluster(&json!({ "zone": "north" }));
+    let mut one = Remembering::new(&world, "one").await;
+    let first = one.settled().await;
+    assert_eq!(one.renderings(), 2);
+    let body = one.body("light", &config_map("light")).await;
+    assert_eq!(body["data"]["zone"], "north");
+    assert_eq!(body["metadata"]["annotations"]["clusterstack.x-k8s.io/stage"], "light");
+
+    let before = one.renderings();
+    assert_eq!(one.settled().await.charts, first.charts);
+    world.cluster(&json!({ "zone": "south" }));
+    let second = one.settled().await;
+    assert_eq!(one.renderings(), before + 1);
+    assert_ne!(second.charts["light"], first.charts["light"]);
+    assert_eq!(second.charts["quay"], first.charts["quay"]);
+    assert_ne!(second.values, first.values);
+
+    world.cluster(&json!({ "zone": "south", "other": "label" }));
+    assert_eq!(one.settled().await.values, second.values);
+    assert_eq!(one.renderings(), before + 1, "other objects, the same values");
+}
+
+#[tokio::test]
+async fn equal_clusters_share_one_rendering_per_distinct_values() {
+    const CLUSTERS: usize = 200;
+    let world = World::new(&staged(&[("light", LIGHT, Some(ZONE)), ("quay", QUAY, None)]));
+    world.cluster(&json!({ "zone": "north" }));
+    let mut ready = 0;
+    let mut rendered = 0;
+    for number in 0..CLUSTERS {
+        if number == CLUSTERS / 2 {
+            world.cluster(&json!({ "zone": "south" }));
+        }
+        let mut one = Remembering::new(&world, &format!("number-{number}")).await;
+        let sight = one.settled().await;
+        ready += usize::from(sight.charts.values().all(|chart| chart.intents().is_some()));
+        rendered = one.renderings();
+    }
+    assert_eq!(ready, CLUSTERS);
+    assert_eq!(rendered, 3, "two of the light, one of the quay");
+}
+
+#[tokio::test]
+async fn what_a_chart_draws_is_written_before_it_is_used_and_is_the_same_after_a_restart() {
+    let world = World::new(&staged(&[("login", LOGIN, None), ("quay", QUAY, None)]));
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    let key = ObjectKey::new("", "Secret", "kube-system", "login");
+    let sight = one.settled().await;
+    let Some((None, Some(drawn))) = sight.memo else {
+        panic!("something was drawn and nothing is stored: {:?}", sight.memo);
+    };
+    assert_eq!(drawn.entries, 1);
+    one.record().await.expect("a Secret");
+    let secret = world.management.find("Secret", &secret_name("cluster-addon-one"));
+    assert_eq!(secret["type"], SECRET_TYPE);
+    assert_eq!(secret["metadata"]["labels"]["clusterctl.cluster.x-k8s.io/move"], "");
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["kind"], "ClusterAddon");
+    let password = one.body("login", &key).await["stringData"]["password"].clone();
+    assert_eq!(password.as_str().map(str::len), Some(20));
+    let intents = one.settled().await.charts["login"].clone();
+
+    // Another process, which has rendered nothing.
+    let mut another = Remembering::anew(&world, "one").await;
+    let sight = another.settled().await;
+    assert_eq!(sight.memo, Some((Some(drawn.clone()), Some(drawn))));
+    assert_eq!(sight.charts["login"], intents);
+    assert_eq!(another.body("login", &key).await["stringData"]["password"], password);
+
+    // Another cluster.
+    let mut other = Remembering::new(&world, "other").await;
+    other.settled().await;
+    assert_ne!(other.body("login", &key).await["stringData"]["password"], password);
+}
+
+#[tokio::test]
+async fn memo_that_is_lost_is_noticed_and_one_that_somebody_else_wrote_is_not_overwritten() {
+    let world = World::new(&staged(&[("login", LOGIN, None)]));
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    let drawn = one.settled().await.memo.and_then(|(_, drawn)| drawn);
+    one.record().await.expect("a Secret");
+
+    let name = secret_name("cluster-addon-one");
+    world.management.delete("Secret", &name);
+    let mut another = Remembering::anew(&world, "one").await;
+    let (stored, drawn_anew) = another.settled().await.memo.expect("it was read");
+    assert_eq!(stored, None);
+    assert_ne!(drawn_anew, drawn, "another password");
+
+    // It has a Secret by now, which the first process made.
+    one.memory.try_again();
+    one.settled().await;
+    one.record().await.expect("what it still knew");
+    let refused = another.record().await.expect_err("it is another one's");
+    assert!(refused.to_string().contains("somebody else wrote"), "{refused}");
+    let (stored, now) = another.settled().await.memo.expect("it was read");
+    assert_eq!((&stored, &now), (&drawn, &drawn));
+}
+
+#[tokio::test]
+async fn secret_of_somebody_else_is_neither_read_nor_overwritten() {
+    let world = World::new(&staged(&[("login", LOGIN, None)]));
+    world.cluster(&json!({}));
+    let name = secret_name("cluster-addon-one");
+    world.management.apply(&json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": name, "namespace": "fleet" },
+        "data": { "memo": "e30=" },
+    }));
+    let mut one = Remembering::new(&world, "one").await;
+    let sight = one.look().await;
+    let Rendering::Failed { message, .. } = &sight.charts["login"] else {
+        panic!("{:?}", sight.charts);
+    };
+    assert!(message.contains("is not of the type"), "{message}");
+    assert_eq!(world.management.find("Secret", &name)["data"]["memo"], "e30=");
+}
+
+#[tokio::test]
+async fn what_nobody_asks_for_any_more_leaves_the_memo_when_the_target_is_reached() {
+    const FEW: &str = "few: {{ hasKey .Cluster.metadata.labels \"few\" }}\n";
+    let second = LOGIN.replace("login", "second");
+    let less = format!("{LOGIN}---\n{{{{- if not .Values.few }}}}\n{second}{{{{- end }}}}\n");
+    let world = World::new(&staged(&[("login", &less, Some(FEW))]));
+    world.cluster(&json!({ "many": "" }));
+    let mut one = Remembering::new(&world, "one").await;
+    one.settled().await;
+    one.record().await.expect("a Secret");
+    let entries = |sight: &super::Sight| sight.memo.clone().and_then(|(_, drawn)| drawn).map(|memo| memo.entries);
+    world.cluster(&json!({ "few": "" }));
+    assert_eq!(entries(&one.settled().await), Some(2), "somebody may go back");
+    one.settle();
+    assert_eq!(entries(&one.settled().await), Some(1));
+    one.record().await.expect("it is written");
+}
+
+#[tokio::test]
+async fn objects_follow_what_their_chart_looks_up_in_the_cluster() {
+    let world = World::new(&staged(&[("pilot", PILOT, None), ("quay", QUAY, None)]));
+    world.cluster(&json!({}));
+    let chart = |depth: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "chart", "namespace": "kube-system" },
+            "data": { "depth": depth },
+        })
+    };
+    let mut one = Remembering::new(&world, "one").await;
+    one.settled().await;
+    assert_eq!(
+        one.body("pilot", &config_map("pilot")).await["data"]["depth"],
+        "unknown"
+    );
+
+    world.workload.apply(&chart("nine"));
+    let before = one.settled().await.charts["pilot"].clone();
+    one.later(60);
+    let after = one.settled().await.charts["pilot"].clone();
+    assert_ne!(after, before);
+    assert_eq!(one.body("pilot", &config_map("pilot")).await["data"]["depth"], "nine");
+    let rendered = one.renderings();
+    one.later(60);
+    assert_eq!(one.settled().await.charts["pilot"], after);
+    assert_eq!(one.renderings(), rendered, "it is as it was");
+}
+
+#[tokio::test]
+async fn chart_that_looks_something_up_waits_until_the_cluster_can_be_reached_and_others_are_rendered_before() {
+    let world = World::new(&staged(&[("pilot", PILOT, None), ("quay", QUAY, None)]));
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    one.is_reachable = false;
+    let sight = one
+        .look_until(|sight| matches!(sight.charts.get("quay"), Some(Rendering::NotRendered)))
+        .await;
+    assert!(
+        matches!(sight.charts["pilot"], Rendering::Awaited { .. }),
+        "{:?}",
+        sight.charts
+    );
+    let rendered = one.renderings();
+    one.is_reachable = true;
+    one.settled().await;
+    assert_eq!(one.renderings(), rendered + 1, "the one that waited");
+}
+
+#[tokio::test]
+async fn hostile_chart_fails_its_own_stage_alone() {
+    let world = World::new(&staged(&[("bomb", BOMB, None), ("quay", QUAY, None)]));
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    let sight = one
+        .look_until(|sight| matches!(sight.charts.get("bomb"), Some(Rendering::Failed { .. })))
+        .await;
+    let sight_of_quay = sight.charts["quay"].intents();
+    assert!(sight_of_quay.is_some(), "{:?}", sight.charts);
+    let Rendering::Failed { message, .. } = &sight.charts["bomb"] else {
+        unreachable!("it has failed");
+    };
+    assert!(message.contains("steps") || message.contains("stopped"), "{message}");
+}
+
+#[tokio::test]
+async fn template_that_looks_at_the_world_gives_no_values_and_says_where() {
+    let world = World::new(&staged(&[("light", LIGHT, Some("zone: {{ env \"HOME\" }}\n"))]));
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    let sight = one.look_until(|sight| sight.values != ValuesSeen::Awaited).await;
+    let ValuesSeen::Failed { message } = &sight.values else {
+        panic!("{:?}", sight.values);
+    };
+    assert!(
+        message.contains("light/overwrite.yaml") && message.contains("env"),
+        "{message}"
+    );
+    assert_eq!(sight.charts, BTreeMap::new());
+}
+
+#[tokio::test]
+async fn values_get_the_cluster_in_the_version_that_is_served_and_a_word_where_that_is_another() {
+    let mut stack = staged(&[("light", LIGHT, Some("zone: {{ .Cluster.apiVersion }}\n"))]);
+    let world = World::new(&stack);
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    assert_eq!(one.settled().await.note, None);
+    assert_eq!(
+        one.body("light", &config_map("light")).await["data"]["zone"],
+        "cluster.x-k8s.io/v1beta1"
+    );
+
+    stack[1].1 = format!("clusterApiVersion: v1beta2\n{}", stack[1].1);
+    let world = World::new(&stack);
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    let note = one.settled().await.note.expect("a word");
+    assert!(note.contains("v1beta2") && note.contains("v1beta1"), "{note}");
+}
+
+#[tokio::test]
+async fn values_are_made_of_all_three_objects_and_wait_for_those_that_are_not_there() {
+    const ALL: &str =
+        "zone: \"{{ .Cluster.metadata.name }} {{ .ControlPlane.spec.version }} {{ .InfraCluster.spec.region }}\"\n";
+    let world = World::new(&staged(&[("light", LIGHT, Some(ALL))]));
+    let mut cluster = class(&json!({}));
+    cluster["spec"]["controlPlaneRef"] =
+        json!({ "apiVersion": "controlplane.cluster.x-k8s.io/v1beta1", "kind": "QuayControlPlane", "name": "a" });
+    cluster["spec"]["infrastructureRef"] =
+        json!({ "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "QuayCluster", "name": "b" });
+    world.management.apply(&cluster);
+    let mut one = Remembering::new(&world, "one").await;
+    let sight = one.look_until(|sight| sight.values != ValuesSeen::Awaited).await;
+    assert!(
+        matches!(&sight.values, ValuesSeen::Failed { message } if message.contains("is not there")),
+        "{:?}",
+        sight.values
+    );
+
+    for (group, kind, name, spec) in [
+        ("controlplane", "QuayControlPlane", "a", json!({ "version": "v1.34.0" })),
+        ("infrastructure", "QuayCluster", "b", json!({ "region": "north" })),
+    ] {
+        world.management.apply(&json!({
+            "apiVersion": format!("{group}.cluster.x-k8s.io/v1beta1"), "kind": kind,
+            "metadata": { "name": name, "namespace": "fleet" }, "spec": spec,
+        }));
+    }
+    one.later(2);
+    one.settled().await;
+    let zone = one.body("light", &config_map("light")).await["data"]["zone"].clone();
+    assert_eq!(zone, format!("{CLUSTER} v1.34.0 north"));
+}
+
+#[tokio::test]
+async fn stack_of_two_stages_renders_with_its_crds_as_the_go_operator_has_it() {
+    let world = World::of_folder("shim-quay/v1");
+    let mut cluster = class(&json!({}));
+    cluster["spec"]["clusterNetwork"] = json!({ "pods": { "cidrBlocks": ["10.1.0.0/16"] } });
+    cluster["spec"]["controlPlaneEndpoint"] = json!({ "host": "quay.example.com", "port": 6443 });
+    world.management.apply(&cluster);
+    let mut one = Remembering::new(&world, "one").await;
+    let sight = one.settled().await;
+    let names = |chart: &str| -> Vec<String> {
+        let intents = sight.charts[chart].intents().expect("it was rendered");
+        intents.keys().map(ToString::to_string).collect()
+    };
+    let network = names("network");
+    assert!(
+        network.iter().any(|key| key.contains("CustomResourceDefinition")),
+        "{network:?}"
+    );
+    assert!(
+        names("lighthouse")
+            .iter()
+            .any(|key| key.contains("quay/cluster-addon-lighthouse")),
+        "{:?}",
+        names("lighthouse")
+    );
+    let key = ObjectKey::new("apps", "Deployment", "kube-system", "cluster-addon-network");
+    let body: Value = one.body("network", &key).await;
+    assert_eq!(body["metadata"]["labels"]["clusterstack.x-k8s.io/instance"], "owned");
+    assert_eq!(
+        body["spec"]["template"]["metadata"]["labels"]["clusterstack.x-k8s.io/instance"],
+        "owned"
+    );
+    assert!(body["spec"]["template"]["metadata"]["annotations"].is_null());
+}

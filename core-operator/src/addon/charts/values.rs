@@ -6,11 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crds::policy::HelmProfile;
 use jiff::{SignedDuration, Timestamp};
+use kube::api::ObjectMeta;
 use planning::digest::digest_of_everything;
 use planning::next::Next;
 use planning::objects::RenderAttempts;
 use rendering::ChartValues;
+
+use super::bundle::Bundle;
 
 /// Between two executions that nobody has asked for.
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
@@ -28,6 +32,46 @@ pub(crate) struct Occasion {
     pub(crate) decided: String,
     /// What comes by itself: their annotations, how far the cluster is.
     pub(crate) happened: String,
+}
+
+impl Occasion {
+    /// Of a release and the objects of a cluster: the Cluster, its control plane, its infrastructure.
+    pub(crate) fn of(bundle: &Bundle, profile: HelmProfile, marks: &[Option<Mark>; 3], is_initialized: bool) -> Self {
+        let decided = |mark: &Option<Mark>| {
+            mark.as_ref()
+                .map(|mark| (mark.uid.clone(), mark.generation, mark.labels.clone()))
+        };
+        let decided: Vec<_> = marks.iter().map(decided).collect();
+        let happened = |mark: &Option<Mark>| mark.as_ref().map(|mark| mark.annotations.clone());
+        let happened: Vec<_> = marks.iter().map(happened).collect();
+        Self {
+            decided: digest_of_everything(&(bundle.identity_of_values(), profile.to_string(), decided)),
+            happened: digest_of_everything(&(happened, is_initialized)),
+        }
+    }
+}
+
+/// What is seen of an object that values are made of, without it being read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) uid: String,
+    pub(crate) generation: i64,
+    /// Digest.
+    pub(crate) labels: String,
+    /// Digest.
+    pub(crate) annotations: String,
+}
+
+impl Mark {
+    /// Of an object.
+    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            labels: digest_of_everything(&metadata.labels),
+            annotations: digest_of_everything(&metadata.annotations),
+        }
+    }
 }
 
 /// The values of all charts of a cluster.
@@ -59,6 +103,16 @@ pub(crate) struct Unmade {
     pub(crate) message: String,
     /// Whether trying again may help.
     pub(crate) transient: bool,
+}
+
+impl Unmade {
+    /// Trying again may help.
+    pub(crate) fn for_now(message: &str) -> Self {
+        Self {
+            message: message.to_owned(),
+            transient: true,
+        }
+    }
 }
 
 /// How the values are, for a plan.
@@ -194,6 +248,13 @@ impl ValuesMemory {
                 }
                 self.digest = Some(evaluated.digest.clone());
                 Ok(evaluated)
+            }
+            Err(Unmade { transient: true, .. })
+                if !is_decided && before.as_ref().is_some_and(|last| last.outcome.is_ok()) =>
+            {
+                // What is known holds, and it is tried again after the pause.
+                self.last = before.map(|last| Last { at: now, ..last });
+                return;
             }
             Err(Unmade { message, transient }) => {
                 let failed = before.and_then(|last| last.outcome.err()).filter(|_| !is_decided);
@@ -338,6 +399,17 @@ mod tests {
             memory.made(occasion("a", &number.to_string()), values("x"), at(10 * number));
         }
         assert!(matches!(memory.seen(at(1000)), ValuesSeen::Known { .. }));
+    }
+
+    #[test]
+    fn values_hold_while_the_objects_that_they_are_made_of_cannot_be_read() {
+        let mut memory = ValuesMemory::default();
+        memory.made(occasion("a", "1"), values("x"), at(0));
+        memory.made(occasion("a", "2"), failed(true), at(10));
+        assert!(matches!(memory.seen(at(10)), ValuesSeen::Known { .. }));
+        assert_eq!(memory.due(&occasion("a", "2"), at(10)), Due::At(at(20)));
+        memory.made(occasion("b", "2"), failed(true), at(20));
+        assert!(matches!(memory.seen(at(20)), ValuesSeen::Failed { .. }));
     }
 
     #[test]
