@@ -3,7 +3,7 @@
 //!
 //! A driver does it so:
 //!
-//! 1. It opens the release of the class and takes it as far as it is [`pinned`]; [`AddonCharts::bundle`] tells what is in it.
+//! 1. It opens the release of the class, and [`AddonCharts::usable`] tells what is in it.
 //! 2. It asks [`ChartWork::look`] with what it remembers of the cluster in [`ChartMemory`], and makes its plan of what it is told.
 //! 3. Where the plan says that the memo has to be recorded, [`ChartMemory::record`] does it, before anything is made of it.
 //! 4. Where bodies are needed, [`ChartWork::bodies`] renders them again.
@@ -24,6 +24,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crds::ClusterStackRelease;
 use crds::cluster_addon::{AddonMemo, ClusterAddon};
 use crds::policy::HelmProfile;
 use futures::channel::mpsc::UnboundedSender;
@@ -36,15 +37,17 @@ use release::Admitted;
 use rendering::ChartValues;
 use rendering::answers::Asked;
 
-pub(crate) use self::bundle::{Bundle, BundleError, Bundles, pinned, unusable};
+pub(crate) use self::bundle::{Bundle, Unusable, Usable};
+use self::bundle::{Bundles, pinned};
 use self::evaluation::{Evaluations, ValuesSource};
 pub(crate) use self::memo::{Memo, MemoError};
 use self::one::OneChart;
 use self::values::{Due, Evaluated, Unmade, ValuesMemory};
-pub(crate) use self::values::{Mark, Occasion, ValuesSeen};
+pub(crate) use self::values::{Occasion, ValuesSeen};
 use crate::charts::Charts;
 use crate::lanes::Unrendered;
 use crate::objects::{Intents, Place, Scopes};
+use crate::sources::Opened;
 
 /// What all add-ons share.
 pub(crate) struct AddonCharts {
@@ -109,9 +112,16 @@ impl AddonCharts {
         }
     }
 
-    /// The add-ons of a release. Equal releases are read once, wherever they come from.
-    pub(crate) async fn bundle(&self, charts: &Charts, files: &Admitted) -> Result<Arc<Bundle>, BundleError> {
-        self.bundles.of(charts, files).await
+    /// The add-ons of a release, as far as its bytes are those that it is pinned to. Equal releases are read once, wherever they come from.
+    pub(crate) async fn usable(
+        &self,
+        charts: &Charts,
+        release: &ClusterStackRelease,
+        opened: Opened,
+    ) -> Result<Usable, Unusable> {
+        let files = pinned(release, opened)?;
+        let bundle = self.bundles.of(charts, &files).await?;
+        Ok(Usable { files, bundle })
     }
 
     /// A ClusterAddon is gone.

@@ -86,10 +86,36 @@ pub(crate) enum BundleError {
     },
 }
 
-impl BundleError {
-    /// Whether the files are not what they were when they were verified.
-    pub(crate) fn is_changed(&self) -> bool {
-        matches!(self, Self::Read(error) if error.is_changed())
+/// A release whose add-ons can be used.
+#[derive(Clone, Debug)]
+pub(crate) struct Usable {
+    pub(crate) files: Admitted,
+    pub(crate) bundle: Arc<Bundle>,
+}
+
+/// Why the add-ons of a release are not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unusable {
+    /// In words.
+    pub(crate) message: String,
+    /// Whether a file is not what it was when it was verified.
+    pub(crate) unreadable: bool,
+}
+
+impl Unusable {
+    /// How planning sees the release.
+    pub(crate) fn seen(&self) -> ReleaseSeen {
+        let message = self.message.clone();
+        ReleaseSeen::NotReady { message }
+    }
+}
+
+impl From<BundleError> for Unusable {
+    fn from(error: BundleError) -> Self {
+        Self {
+            message: chain(&error),
+            unreadable: matches!(&error, BundleError::Read(error) if error.is_changed()),
+        }
     }
 }
 
@@ -165,10 +191,13 @@ impl Bundle {
     }
 }
 
-/// The files of a release whose bytes are those that it is pinned to; else why they are not used, in words.
-pub(crate) fn pinned(release: &ClusterStackRelease, opened: Opened) -> Result<Admitted, String> {
+/// The files of a release, if their bytes are those that it is pinned to.
+pub(super) fn pinned(release: &ClusterStackRelease, opened: Opened) -> Result<Admitted, Unusable> {
     let name = release.name_any();
-    let unusable = |why: &str| format!("the ClusterStackRelease {name} cannot be used: {why}");
+    let unusable = |why: &str| Unusable {
+        message: format!("the ClusterStackRelease {name} cannot be used: {why}"),
+        unreadable: false,
+    };
     let status = release.status.as_ref();
     let Some(assets) = status.and_then(|status| status.assets.as_ref()) else {
         return Err(unusable(&why_not_ready(release)));
@@ -261,7 +290,73 @@ fn understood(files: &Admitted, found: Found) -> Result<Bundle, BundleError> {
     })
 }
 
-/// How planning sees a release whose add-ons cannot be used.
-pub(crate) fn unusable(error: &BundleError) -> ReleaseSeen {
-    ReleaseSeen::NotReady { message: chain(error) }
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::world::{released, staged};
+    use super::*;
+
+    fn pinned_to(digest: Option<&str>) -> ClusterStackRelease {
+        let assets = digest.map(|digest| json!({ "digest": digest, "source": "a folder", "size": 1 }));
+        serde_json::from_value(json!({
+            "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease",
+            "metadata": { "name": "docker-harbor-1-34-v1", "namespace": "fleet" },
+            "spec": {}, "status": { "ready": false, "assets": assets },
+        }))
+        .expect("a release")
+    }
+
+    #[test]
+    fn bytes_that_the_release_is_not_pinned_to_are_not_used() {
+        let release = released(&staged(&[("quay", "", None)]));
+        let digest = release.files.release().digest.to_string();
+        let opened = || Opened::Ready {
+            source: None,
+            moved_to: None,
+            files: release.files.clone(),
+        };
+        assert!(pinned(&pinned_to(Some(&digest)), opened()).is_ok());
+        for (pin, words) in [
+            (Some(format!("sha256:{}", "0".repeat(64))), "it is pinned to sha256:000"),
+            (None, "nobody has looked at it yet"),
+        ] {
+            let refused = pinned(&pinned_to(pin.as_deref()), opened()).expect_err("it is another");
+            assert!(refused.message.contains(words), "{}", refused.message);
+        }
+        let missing = Opened::Missing {
+            message: "gone".to_owned(),
+            outage: None,
+        };
+        let refused = pinned(&pinned_to(Some(&digest)), missing).expect_err("it is gone");
+        assert!(refused.message.contains("cannot be used: gone"), "{}", refused.message);
+    }
+
+    #[test]
+    fn chart_with_two_templates_of_values_is_refused_by_its_name() {
+        let mut files = staged(&[("quay", "", Some("a: b\n"))]);
+        files.push(("cluster-addon/quay/overwrite.yaml.tera".to_owned(), "a: c\n".to_owned()));
+        let release = released(&files);
+        let found = read(&release.files).expect("files");
+        let refused = understood(&release.files, found).expect_err("two of them");
+        assert!(refused.to_string().contains("the chart quay has"), "{refused}");
+    }
+
+    #[test]
+    fn few_releases_are_remembered_and_those_that_were_used_last_stay() {
+        let bundles = Bundles::default();
+        let release = released(&staged(&[("quay", "", None)]));
+        let found = read(&release.files).expect("files");
+        let bundle = Arc::new(understood(&release.files, found).expect("add-ons"));
+        let digest = |number: usize| Digest::of(number.to_string().as_bytes());
+        for number in 0..=MOST {
+            assert!(bundles.kept(&digest(0)).is_some() || number == 0);
+            bundles.keep(digest(number), &bundle);
+        }
+        let kept = (0..=MOST).filter(|number| bundles.kept(&digest(*number)).is_some());
+        assert_eq!(
+            kept.collect::<Vec<_>>(),
+            [&[0], &(2..=MOST).collect::<Vec<_>>()[..]].concat()
+        );
+    }
 }

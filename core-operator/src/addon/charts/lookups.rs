@@ -180,3 +180,53 @@ fn without_managers(mut object: kube::api::DynamicObject) -> Value {
     object.metadata.managed_fields = None;
     serde_json::to_value(object).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
+    }
+
+    fn lookups(object: Value) -> Result<Lookups, LookupError> {
+        let lookup = Lookup {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            namespace: "kube-system".to_owned(),
+            name: "login".to_owned(),
+        };
+        let mut lookups = Lookups::default();
+        lookups.set(BTreeMap::from([(lookup, object)]), at(0))?;
+        Ok(lookups)
+    }
+
+    #[test]
+    fn what_makes_other_objects_of_its_chart_all_the_time_is_not_looked_for_again_for_an_hour() {
+        let mut lookups = lookups(Value::Null).expect("it is small");
+        assert_eq!([59, 60].map(|seconds| lookups.is_due(at(seconds))), [false, true]);
+        for seconds in [60, 120, 180] {
+            assert!(lookups.is_due(at(seconds)));
+            lookups.changes.note(at(seconds));
+        }
+        assert_eq!([240, 3600].map(|seconds| lookups.is_due(at(seconds))), [false, false]);
+        assert!(lookups.is_due(at(3660)));
+    }
+
+    #[test]
+    fn what_was_not_asked_for_again_is_forgotten() {
+        let mut lookups = lookups(Value::Null).expect("it is small");
+        let before = lookups.digest();
+        lookups.keep(&[]);
+        assert_ne!(lookups.digest(), before);
+        assert!(!lookups.is_due(at(60)), "nothing is left to look for");
+    }
+
+    #[test]
+    fn more_than_a_chart_may_find_is_refused_for_good() {
+        let refused = lookups(json!({ "data": "x".repeat(MAX_BYTES) })).expect_err("it is large");
+        assert!(!refused.is_transient(), "{refused}");
+        // What an object holds is told nobody.
+        assert!(!refused.to_string().contains("xxx"), "{refused}");
+    }
+}

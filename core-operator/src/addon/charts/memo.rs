@@ -321,3 +321,51 @@ fn secret(addon: &ClusterAddon, name: &str, content: &Content) -> Secret {
         ..Secret::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What a template asked for, with an answer of so many bytes.
+    fn drawn(template: &str, bytes: usize) -> Questions {
+        let entry = json!({
+            "template": template, "function": "randAlphaNum", "arguments": "", "occurrence": 0, "answer": { "text": "x".repeat(bytes) },
+        });
+        let entry: Entry = serde_json::from_value(entry).expect("an entry");
+        Questions {
+            memo: vec![entry.key.clone()],
+            new: vec![entry],
+            lookups: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_secret_is_not_drawn_and_what_was_drawn_stays() {
+        let mut memo = Memo::default();
+        assert_eq!(memo.draw("one", &drawn("a", MAX_BYTES / 2)), Ok(()));
+        let before = memo.drawn();
+        assert_eq!(memo.draw("two", &drawn("a", MAX_BYTES / 2)), Err(TooMuch));
+        assert_eq!(memo.drawn(), before);
+        assert_eq!((memo.of("one").len(), memo.of("two").len()), (1, 0));
+    }
+
+    #[test]
+    fn charts_of_two_folders_have_answers_of_their_own_even_where_their_templates_have_one_name() {
+        let mut memo = Memo::default();
+        let nothing = memo.digest("one");
+        assert_eq!(memo.draw("one", &drawn("a", 20)), Ok(()));
+        assert_eq!(memo.digest("two"), nothing);
+        assert_ne!(memo.digest("one"), nothing);
+        assert_eq!(memo.of("two"), []);
+    }
+
+    #[test]
+    fn nothing_that_was_drawn_is_in_what_is_said_of_a_memo() {
+        let mut memo = Memo::default();
+        assert_eq!(memo.draw("one", &drawn("a", 20)), Ok(()));
+        let said = format!("{memo:?} {:?}", memo.drawn());
+        assert!(!said.contains("xxx"), "{said}");
+    }
+}

@@ -213,21 +213,20 @@ impl ValuesMemory {
         if last.occasion.decided != occasion.decided {
             return Due::Now { holds: false };
         }
-        let failed = last.outcome.as_ref().err().map(|(_, attempts)| *attempts);
-        match failed {
-            // Only what is made of other objects can be right.
-            Some(None) if last.occasion == *occasion => Due::No,
-            Some(Some(attempts)) => attempts.retry_at(now).map_or(Due::Now { holds: true }, Due::At),
-            None if last.occasion == *occasion => Due::No,
-            Some(None) | None => {
-                // A clock that was set back does not lengthen it.
-                let at = later(last.at.min(now), PAUSE);
-                if at <= now {
-                    Due::Now { holds: true }
-                } else {
-                    Due::At(at)
-                }
-            }
+        let attempts = last.outcome.as_ref().err().and_then(|(_, attempts)| *attempts);
+        if let Some(attempts) = attempts {
+            return attempts.retry_at(now).map_or(Due::Now { holds: true }, Due::At);
+        }
+        // Of the same objects a wrong template makes nothing else either.
+        if last.occasion == *occasion {
+            return Due::No;
+        }
+        // A clock that was set back does not lengthen it.
+        let at = later(last.at.min(now), PAUSE);
+        if at <= now {
+            Due::Now { holds: true }
+        } else {
+            Due::At(at)
         }
     }
 
@@ -312,10 +311,9 @@ impl ValuesMemory {
     /// When time alone makes a difference.
     pub(crate) fn next(&self, occasion: &Occasion, now: Timestamp) -> Next {
         let due = match self.due(occasion, now) {
-            Due::No => Next::Await,
             Due::At(at) => Next::At(at),
-            // It is under way.
-            Due::Now { .. } => Next::Await,
+            // What is due now is under way.
+            Due::No | Due::Now { .. } => Next::Await,
         };
         match self.changes.restless_until(now) {
             Some(until) => due.sooner(Next::At(until)),
@@ -339,27 +337,26 @@ mod tests {
         }
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it is what comes of making values")]
-    fn values(digest: &str) -> Result<Arc<Evaluated>, Unmade> {
-        Ok(Arc::new(Evaluated {
+    fn values(digest: &str) -> Arc<Evaluated> {
+        Arc::new(Evaluated {
             charts: BTreeMap::new(),
             digest: digest.to_owned(),
             note: None,
-        }))
+        })
     }
 
-    fn failed(transient: bool) -> Result<Arc<Evaluated>, Unmade> {
-        Err(Unmade {
+    fn failed(transient: bool) -> Unmade {
+        Unmade {
             message: "no".to_owned(),
             transient,
-        })
+        }
     }
 
     #[test]
     fn what_somebody_decides_is_evaluated_at_once_and_what_happens_every_ten_seconds() {
         let mut memory = ValuesMemory::default();
         assert_eq!(memory.due(&occasion("a", "1"), at(0)), Due::Now { holds: false });
-        memory.made(occasion("a", "1"), values("x"), at(0));
+        memory.made(occasion("a", "1"), Ok(values("x")), at(0));
         assert_eq!(memory.due(&occasion("a", "1"), at(100)), Due::No);
         assert_eq!(memory.due(&occasion("a", "2"), at(3)), Due::At(at(10)));
         assert_eq!(memory.next(&occasion("a", "2"), at(3)), Next::At(at(10)));
@@ -374,21 +371,21 @@ mod tests {
         let mut memory = ValuesMemory::default();
         for (number, digest) in ["x", "y", "x"].into_iter().enumerate() {
             let seconds = 10 * i64::try_from(number).unwrap();
-            memory.made(occasion("a", &number.to_string()), values(digest), at(seconds));
+            memory.made(occasion("a", &number.to_string()), Ok(values(digest)), at(seconds));
             let known = ValuesSeen::Known {
                 digest: digest.to_owned(),
             };
             assert_eq!(memory.seen(at(seconds)), known, "{number}");
         }
         let last = occasion("a", "3");
-        memory.made(last.clone(), values("y"), at(30));
+        memory.made(last.clone(), Ok(values("y")), at(30));
         assert!(matches!(memory.seen(at(30)), ValuesSeen::Unstable { .. }));
         assert_eq!(memory.usable(at(30)), None);
         // The first change was at ten seconds.
         let until = at(10 + 3600);
         assert_eq!(memory.next(&last, at(30)), Next::At(until));
         assert!(matches!(memory.seen(until), ValuesSeen::Known { .. }));
-        memory.made(occasion("b", "3"), values("z"), at(31));
+        memory.made(occasion("b", "3"), Ok(values("z")), at(31));
         assert!(matches!(memory.seen(at(31)), ValuesSeen::Known { .. }));
     }
 
@@ -396,7 +393,7 @@ mod tests {
     fn values_that_stay_the_same_are_never_unstable_however_often_they_are_made() {
         let mut memory = ValuesMemory::default();
         for number in 0..100 {
-            memory.made(occasion("a", &number.to_string()), values("x"), at(10 * number));
+            memory.made(occasion("a", &number.to_string()), Ok(values("x")), at(10 * number));
         }
         assert!(matches!(memory.seen(at(1000)), ValuesSeen::Known { .. }));
     }
@@ -404,11 +401,11 @@ mod tests {
     #[test]
     fn values_hold_while_the_objects_that_they_are_made_of_cannot_be_read() {
         let mut memory = ValuesMemory::default();
-        memory.made(occasion("a", "1"), values("x"), at(0));
-        memory.made(occasion("a", "2"), failed(true), at(10));
+        memory.made(occasion("a", "1"), Ok(values("x")), at(0));
+        memory.made(occasion("a", "2"), Err(failed(true)), at(10));
         assert!(matches!(memory.seen(at(10)), ValuesSeen::Known { .. }));
         assert_eq!(memory.due(&occasion("a", "2"), at(10)), Due::At(at(20)));
-        memory.made(occasion("b", "2"), failed(true), at(20));
+        memory.made(occasion("b", "2"), Err(failed(true)), at(20));
         assert!(matches!(memory.seen(at(20)), ValuesSeen::Failed { .. }));
     }
 
@@ -416,18 +413,18 @@ mod tests {
     fn what_may_pass_is_tried_again_ever_later_and_a_wrong_template_when_its_objects_change() {
         let mut memory = ValuesMemory::default();
         let same = occasion("a", "1");
-        memory.made(same.clone(), failed(true), at(0));
+        memory.made(same.clone(), Err(failed(true)), at(0));
         let Due::At(first) = memory.due(&same, at(0)) else {
             panic!("{:?}", memory.due(&same, at(0)));
         };
         assert_eq!(memory.due(&same, first), Due::Now { holds: true });
-        memory.made(same.clone(), failed(true), first);
+        memory.made(same.clone(), Err(failed(true)), first);
         let Due::At(second) = memory.due(&same, first) else {
             panic!("{:?}", memory.due(&same, first));
         };
         assert!(second.duration_since(first) > first.duration_since(at(0)));
 
-        memory.made(same.clone(), failed(false), second);
+        memory.made(same.clone(), Err(failed(false)), second);
         assert_eq!(memory.due(&same, second + MEMORABLE), Due::No);
         assert_eq!(
             memory.due(&occasion("a", "2"), second + PAUSE),

@@ -28,7 +28,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{AddonCharts, Bundle, ChartMemory, ChartWork, Mark, MemoError, Occasion, Sight, ValuesSeen};
+use super::super::values::Mark;
+use super::super::{AddonCharts, Bundle, ChartMemory, ChartWork, MemoError, Occasion, Sight, ValuesSeen};
 use crate::charts::{Charts, Woken};
 use crate::metrics::Metrics;
 use crate::objects::Place;
@@ -78,17 +79,17 @@ static WORKLOAD: [Served; 6] = [
 ];
 
 /// The files of a stack by path; the second is clusteraddon.yaml.
-pub(super) type Files = Vec<(String, String)>;
+pub(in super::super) type Files = Vec<(String, String)>;
 
 /// A stack with these stages: folder, template of the chart, template of its values.
-pub(super) fn staged(stages: &[(&str, &str, Option<&str>)]) -> Files {
+pub(in super::super) fn staged(stages: &[(&str, &str, Option<&str>)]) -> Files {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let listed = stages
         .iter()
         .map(|(name, ..)| format!("  - {{name: {name}, action: apply}}\n"));
     let config = format!(
         "apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\naddonStages:\n  AfterControlPlaneInitialized:\n{}",
-        listed.collect::<String>()
+        listed.collect::<Vec<_>>().concat()
     );
     let mut files = vec![
         file(
@@ -119,13 +120,13 @@ pub(super) fn staged(stages: &[(&str, &str, Option<&str>)]) -> Files {
 }
 
 /// A release, and where it is.
-pub(super) struct Released {
-    files: Admitted,
+pub(in super::super) struct Released {
+    pub(in super::super) files: Admitted,
     _folder: TempDir,
 }
 
 /// A release of a stack with these files.
-pub(super) fn released(files: &Files) -> Released {
+pub(in super::super) fn released(files: &Files) -> Released {
     let stack = TempDir::new().expect("a folder");
     for (path, text) in files {
         let file = stack.path().join(path);
@@ -267,11 +268,9 @@ impl<'a> Remembering<'a> {
         );
         addon.metadata.namespace = Some("fleet".to_owned());
         addon.metadata.uid = Some(format!("uid of {name}"));
-        let bundle = process
-            .shared
-            .bundle(&process.charts, &world.release.files)
-            .await
-            .expect("a bundle");
+        let bundles = &process.shared.bundles;
+        let bundle = bundles.of(&process.charts, &world.release.files).await;
+        let bundle = bundle.expect("a bundle");
         let stop = CancellationToken::new();
         let (management, first) = place(&world.management, name, &stop);
         let (workload, second) = place(&world.workload, name, &stop);
