@@ -95,8 +95,9 @@ impl Lookups {
         !self.found.is_empty() && self.at.is_none_or(is_old) && self.changes.restless_until(now).is_none()
     }
 
-    /// Looks for all of it again.
+    /// Looks for all of it again. Where that fails, what was found is believed for as long again.
     pub(crate) async fn refresh(&mut self, place: &Place, now: Timestamp) -> Result<(), LookupError> {
+        self.at = Some(now);
         let wanted: Vec<Lookup> = self.found.keys().cloned().collect();
         let mut found = BTreeMap::new();
         for lookup in wanted {

@@ -112,16 +112,7 @@ impl ChartWork<'_> {
         memo: &mut Memo,
     ) -> Seen {
         let before = self.made_from(folder, values, chart, memo);
-        if let Some(place) = self.workload
-            && !chart.is_awaited
-            && chart.lookups.is_due(self.now)
-            && let Err(error) = chart.lookups.refresh(place, self.now).await
-        {
-            let failed = Failed {
-                message: chain(&error),
-                transient: error.is_transient(),
-                unreadable: false,
-            };
+        if let Err(failed) = self.refresh(chart).await {
             return chart.failed(before, &failed, self.now);
         }
         let made_from = self.made_from(folder, values, chart, memo);
@@ -147,7 +138,23 @@ impl ChartWork<'_> {
         }
     }
 
-    /// The bodies of what was told of a chart.
+    /// Looks again for what the chart looked up, if it is time. While the cluster does not answer, what was found is believed.
+    async fn refresh(&self, chart: &mut OneChart) -> Result<(), Failed> {
+        let is_due = !chart.is_awaited && chart.lookups.is_due(self.now);
+        let Some(place) = self.workload.filter(|_| is_due) else {
+            return Ok(());
+        };
+        match chart.lookups.refresh(place, self.now).await {
+            Ok(()) => {
+                chart.unrendered = None;
+                Ok(())
+            }
+            Err(error) if error.is_transient() => Ok(()),
+            Err(error) => Err(Failed::for_good(chain(&error))),
+        }
+    }
+
+    /// The bodies of what was told of a chart; none of what it drew and is in no Secret yet.
     pub(super) async fn bodies_of(
         &self,
         folder: &str,
@@ -162,9 +169,14 @@ impl ChartWork<'_> {
                 // The next look tells how far it is.
                 chart.intents = None;
                 chart.made_from = None;
+                chart.is_awaited = matches!(unrendered, Unrendered::Awaited);
                 return Err(unrendered);
             }
         };
+        if !done.rendered.questions.memo.is_empty() && memo.drawn() != memo.stored() {
+            let message = "what the chart drew at random is to be recorded first";
+            return Err(Unrendered::Failed(Failed::for_now(message)));
+        }
         Ok(self.intents(place, folder, &done.rendered).await)
     }
 

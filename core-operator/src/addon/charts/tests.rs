@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use self::world::{CLUSTER, Remembering, World, class, staged};
 use super::ValuesSeen;
 use super::memo::{SECRET_TYPE, secret_name};
+use crate::lanes::{Failed, Unrendered};
 
 /// A chart whose values are those of its cluster.
 const LIGHT: &str =
@@ -94,6 +95,11 @@ async fn what_a_chart_draws_is_written_before_it_is_used_and_is_the_same_after_a
         panic!("something was drawn and nothing is stored: {:?}", sight.memo);
     };
     assert_eq!(drawn.entries, 1);
+    let refused = one.bodies("login").await.expect_err("nothing is made of it yet");
+    assert_eq!(
+        refused,
+        Unrendered::Failed(Failed::for_now("what the chart drew at random is to be recorded first"))
+    );
     one.record().await.expect("a Secret");
     let secret = world.management.find("Secret", &secret_name("cluster-addon-one"));
     assert_eq!(secret["type"], SECRET_TYPE);
@@ -113,6 +119,7 @@ async fn what_a_chart_draws_is_written_before_it_is_used_and_is_the_same_after_a
     // Another cluster.
     let mut other = Remembering::new(&world, "other").await;
     other.settled().await;
+    other.record().await.expect("a Secret");
     assert_ne!(other.body("login", &key).await["stringData"]["password"], password);
 }
 

@@ -31,8 +31,9 @@ use tokio_util::sync::CancellationToken;
 use super::super::values::Mark;
 use super::super::{AddonCharts, Bundle, ChartMemory, ChartWork, MemoError, Occasion, Sight, ValuesSeen};
 use crate::charts::{Charts, Woken};
+use crate::lanes::Unrendered;
 use crate::metrics::Metrics;
-use crate::objects::Place;
+use crate::objects::{Intents, Place};
 
 /// The name of the Cluster.
 pub(super) const CLUSTER: &str = "wharf";
@@ -349,16 +350,19 @@ impl<'a> Remembering<'a> {
         .await
     }
 
-    /// The body of an object.
-    pub(super) async fn body(&mut self, chart: &str, key: &ObjectKey) -> Value {
+    /// The objects of a chart.
+    pub(super) async fn bodies(&mut self, chart: &str) -> Result<Intents, Unrendered> {
         let mut memory = std::mem::take(&mut self.memory);
         let bodies = self.work().bodies(&mut memory, chart).await;
         self.memory = memory;
-        let bodies = bodies.expect("bodies").bodies;
         bodies
-            .get(key)
-            .cloned()
-            .unwrap_or_else(|| panic!("{key} is none of {:?}", bodies.keys()))
+    }
+
+    /// The body of an object.
+    pub(super) async fn body(&mut self, chart: &str, key: &ObjectKey) -> Value {
+        let bodies = self.bodies(chart).await.expect("bodies").bodies;
+        let body = bodies.get(key).cloned();
+        body.unwrap_or_else(|| panic!("{key} is none of {:?}", bodies.keys()))
     }
 
     pub(super) async fn record(&mut self) -> Result<(), MemoError> {
