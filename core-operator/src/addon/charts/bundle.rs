@@ -23,7 +23,7 @@ const OVERWRITE: &str = "overwrite.yaml";
 const OVERWRITE_TERA: &str = "overwrite.yaml.tera";
 
 /// What all templates of values of a release may have together, in bytes. Real ones have some hundred.
-const MAX_TEMPLATES: usize = 1 << 20;
+pub(super) const MAX_TEMPLATES: usize = 1 << 20;
 
 /// So many releases are remembered. Whoever needs another one reads it again.
 const MOST: usize = 16;

@@ -26,7 +26,7 @@ const AT_WORK: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the values of all charts of a cluster may have together, in bytes of JSON: they are kept for as long as it is there.
-const MAX_VALUES: usize = 1 << 20;
+pub(super) const MAX_VALUES: usize = 1 << 20;
 
 /// What the values of a cluster are made of, and by whom.
 pub(super) struct ValuesSource {

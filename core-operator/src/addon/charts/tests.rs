@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use self::world::{CLUSTER, Remembering, World, class, staged};
 use super::ValuesSeen;
+use super::bundle::MAX_TEMPLATES;
+use super::evaluation::MAX_VALUES;
 use super::memo::{SECRET_TYPE, secret_name};
 use crate::lanes::{Failed, Unrendered};
 
@@ -37,6 +39,17 @@ const ZONE: &str = "zone: {{ index .Cluster.metadata.labels \"zone\" | quote }}\
 
 fn config_map(name: &str) -> ObjectKey {
     ObjectKey::new("", "ConfigMap", "kube-system", name)
+}
+
+#[test]
+fn the_page_of_values_tells_the_limits_as_they_are() {
+    let page = include_str!("../../../../docs/reference/values.md");
+    for row in [
+        format!("| {MAX_TEMPLATES} bytes | `{MAX_TEMPLATES} are allowed: take texts out of them` |"),
+        format!("| {MAX_VALUES} bytes of JSON | `more than {MAX_VALUES} bytes together: shorten them` |"),
+    ] {
+        assert!(page.contains(&row), "{row}");
+    }
 }
 
 #[tokio::test]
