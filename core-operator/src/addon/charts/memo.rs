@@ -1,5 +1,7 @@
 //! What charts drew at random for one cluster: passwords, keys, certificates, kept in a Secret beside its ClusterAddon so that they are drawn once. It is
 //! read once, and written before anything is made of what is new. Nothing of it is ever told, nor what is said of it by those who could see it.
+//!
+//! The Secret belongs to the Cluster and not to the ClusterAddon: whoever deletes that has it made anew, and nothing in the cluster may change for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,9 +12,11 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ObjectMeta, PostParams};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use planning::digest::digest_of_everything;
 use rendering::answers::{Asked, Entry, Questions};
+
+use crate::clusters::CLUSTER_API_GROUP;
 
 /// The type of these Secrets: who made another one of the same name keeps it.
 pub(crate) const SECRET_TYPE: &str = "clusterstack.x-k8s.io/memo";
@@ -60,6 +64,18 @@ pub(crate) enum MemoError {
     Foreign {
         /// Its name.
         name: String,
+    },
+    /// A Cluster of the same name left it.
+    #[error("the Secret {name} is that of another Cluster of this name, with which it goes; it is looked for again")]
+    Left {
+        /// Its name.
+        name: String,
+    },
+    /// Nobody knows whose it would be.
+    #[error("the ClusterAddon {addon} does not say which Cluster it belongs to, so that nothing can be kept for it")]
+    Ownerless {
+        /// The name of the ClusterAddon.
+        addon: String,
     },
     /// Nobody can read what is in it.
     #[error(
@@ -149,6 +165,10 @@ impl Memo {
         if secret.type_.as_deref() != Some(SECRET_TYPE) {
             return Err(MemoError::Foreign { name });
         }
+        let owner = owner(addon)?;
+        if !secret.owner_references().iter().any(|one| one.uid == owner.uid) {
+            return Err(MemoError::Left { name });
+        }
         let data = secret.data.as_ref().and_then(|data| data.get(KEY));
         let content: Option<Content> = data.and_then(|ByteString(bytes)| serde_json::from_slice(bytes).ok());
         let content = content.ok_or(MemoError::Unreadable { name })?;
@@ -231,7 +251,7 @@ impl Memo {
         if self.drawn() == stored.summary {
             return Ok(());
         }
-        let mut secret = secret(addon, &name, &self.content);
+        let mut secret = secret(addon, &name, &self.content)?;
         let api: Api<Secret> = api(client, addon);
         let parameters = PostParams {
             field_manager: Some(labels::FIELD_MANAGER.to_owned()),
@@ -299,27 +319,36 @@ fn bytes(content: &Content) -> Vec<u8> {
     serde_json::to_vec(content).unwrap_or_default()
 }
 
-fn secret(addon: &ClusterAddon, name: &str, content: &Content) -> Secret {
-    let owner = OwnerReference {
-        api_version: ClusterAddon::api_version(&()).into_owned(),
-        kind: ClusterAddon::kind(&()).into_owned(),
-        name: addon.name_any(),
-        uid: addon.uid().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: None,
+/// The Cluster that owns a ClusterAddon. `clusterctl move` keeps it right.
+fn owner(addon: &ClusterAddon) -> Result<OwnerReference, MemoError> {
+    let is_cluster = |owner: &&OwnerReference| {
+        let group = owner.api_version.split_once('/').map(|(group, _)| group);
+        owner.kind == "Cluster" && group == Some(CLUSTER_API_GROUP)
     };
-    Secret {
+    let owner = addon.owner_references().iter().find(is_cluster);
+    let owner = owner.cloned().ok_or_else(|| MemoError::Ownerless {
+        addon: addon.name_any(),
+    })?;
+    Ok(OwnerReference {
+        controller: None,
+        block_owner_deletion: None,
+        ..owner
+    })
+}
+
+fn secret(addon: &ClusterAddon, name: &str, content: &Content) -> Result<Secret, MemoError> {
+    Ok(Secret {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
             namespace: addon.namespace(),
             labels: Some(BTreeMap::from([(labels::CLUSTERCTL_MOVE.to_owned(), String::new())])),
-            owner_references: Some(vec![owner]),
+            owner_references: Some(vec![owner(addon)?]),
             ..ObjectMeta::default()
         },
         type_: Some(SECRET_TYPE.to_owned()),
         data: Some(BTreeMap::from([(KEY.to_owned(), ByteString(bytes(content)))])),
         ..Secret::default()
-    }
+    })
 }
 
 #[cfg(test)]
@@ -358,7 +387,7 @@ mod tests {
         assert_eq!(memo.draw("one", &drawn("a", 20)), Ok(()));
         assert_eq!(memo.digest("two"), nothing);
         assert_ne!(memo.digest("one"), nothing);
-        assert_eq!(memo.of("two"), []);
+        assert!(memo.of("two").is_empty());
     }
 
     #[test]

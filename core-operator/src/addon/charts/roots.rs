@@ -7,10 +7,8 @@ use operator_kit::read::ReadError;
 use rendering::Roots;
 use serde_json::Value;
 
+use crate::clusters::CLUSTER_API_GROUP;
 use crate::objects::Place;
-
-/// The group of Cluster, and the end of the groups of all that Clusters refer to.
-const GROUP: &str = "cluster.x-k8s.io";
 
 /// What templates of values see.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +33,9 @@ pub(crate) enum RootsError {
         key: ObjectKey,
     },
     /// The Cluster refers to what is no part of a cluster.
-    #[error("{field} of the Cluster names {kind} of the group {group:?}: values are made of kinds of {GROUP} alone")]
+    #[error(
+        "{field} of the Cluster names {kind} of the group {group:?}: values are made of kinds of {CLUSTER_API_GROUP} alone"
+    )]
     Foreign {
         /// Where it says so.
         field: &'static str,
@@ -84,7 +84,7 @@ pub(crate) async fn read(
     (namespace, name): (&str, &str),
     version: ClusterApiVersion,
 ) -> Result<RootObjects, RootsError> {
-    let key = ObjectKey::new(GROUP, "Cluster", namespace, name);
+    let key = ObjectKey::new(CLUSTER_API_GROUP, "Cluster", namespace, name);
     let wanted = version.to_string();
     let found = management.read_in(&key, &wanted).await?;
     let cluster = json(found, &key)?;
@@ -102,7 +102,7 @@ pub(crate) async fn read(
 /// What templates may stumble over, when the API server gives another version than the release names.
 fn note(cluster: &Value, wanted: &str) -> Option<String> {
     let given = cluster.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    (given != format!("{GROUP}/{wanted}")).then(|| {
+    (given != format!("{CLUSTER_API_GROUP}/{wanted}")).then(|| {
         format!(
             "the API server does not serve Clusters in the version {wanted}, which the values of the release are written for; they get {given}: \
              say so in clusteraddon.yaml (clusterApiVersion)"
@@ -172,7 +172,7 @@ fn reference(cluster: &Value, namespace: &str, field: &Field) -> Result<Option<R
             namespace: elsewhere.to_owned(),
         });
     }
-    if group != GROUP && !group.ends_with(&format!(".{GROUP}")) {
+    if group != CLUSTER_API_GROUP && !group.ends_with(&format!(".{CLUSTER_API_GROUP}")) {
         return Err(RootsError::Foreign {
             field: field.name,
             kind: kind.to_owned(),

@@ -117,7 +117,8 @@ async fn what_a_chart_draws_is_written_before_it_is_used_and_is_the_same_after_a
     let secret = world.management.find("Secret", &secret_name("cluster-addon-one"));
     assert_eq!(secret["type"], SECRET_TYPE);
     assert_eq!(secret["metadata"]["labels"]["clusterctl.cluster.x-k8s.io/move"], "");
-    assert_eq!(secret["metadata"]["ownerReferences"][0]["kind"], "ClusterAddon");
+    let owner = &secret["metadata"]["ownerReferences"][0];
+    assert_eq!((&owner["kind"], &owner["name"]), (&json!("Cluster"), &json!(CLUSTER)));
     let password = one.body("login", &key).await["stringData"]["password"].clone();
     assert_eq!(password.as_str().map(str::len), Some(20));
     let intents = one.settled().await.charts["login"].clone();
@@ -163,20 +164,28 @@ async fn memo_that_is_lost_is_noticed_and_one_that_somebody_else_wrote_is_not_ov
 
 #[tokio::test]
 async fn secret_of_somebody_else_is_neither_read_nor_overwritten() {
-    let world = World::new(&staged(&[("login", LOGIN, None)]));
-    world.cluster(&json!({}));
-    let name = secret_name("cluster-addon-one");
-    world.management.apply(&json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": name, "namespace": "fleet" },
-        "data": { "memo": "e30=" },
-    }));
-    let mut one = Remembering::new(&world, "one").await;
-    let sight = one.look().await;
-    let Rendering::Failed { message, .. } = &sight.charts["login"] else {
-        panic!("{:?}", sight.charts);
-    };
-    assert!(message.contains("is not of the type"), "{message}");
-    assert_eq!(world.management.find("Secret", &name)["data"]["memo"], "e30=");
+    let of_another_cluster =
+        json!([{ "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": CLUSTER, "uid": "of another" }]);
+    for (secret_type, owners, words) in [
+        ("Opaque", json!([]), "is not of the type"),
+        (SECRET_TYPE, of_another_cluster, "that of another Cluster of this name"),
+    ] {
+        let world = World::new(&staged(&[("login", LOGIN, None)]));
+        world.cluster(&json!({}));
+        let name = secret_name("cluster-addon-one");
+        world.management.apply(&json!({
+            "apiVersion": "v1", "kind": "Secret", "type": secret_type,
+            "metadata": { "name": name, "namespace": "fleet", "ownerReferences": owners }, "data": { "memo": "e30=" },
+        }));
+        let mut one = Remembering::new(&world, "one").await;
+        let sight = one.look_until(|sight| !sight.charts.is_empty()).await;
+        let Rendering::Failed { message, .. } = &sight.charts["login"] else {
+            panic!("{:?}", sight.charts);
+        };
+        assert!(message.contains(words), "{message}");
+        assert!(one.record().await.is_err());
+        assert_eq!(world.management.find("Secret", &name)["data"]["memo"], "e30=");
+    }
 }
 
 #[tokio::test]

@@ -175,9 +175,8 @@ struct Process {
 impl Process {
     fn begun() -> Arc<Self> {
         let (queue, woken) = unbounded();
-        let woken_releases = unbounded().0;
         let queues = Woken {
-            releases: woken_releases,
+            releases: unbounded().0,
             addons: Some(queue.clone()),
         };
         Arc::new(Self {
@@ -269,6 +268,11 @@ impl<'a> Remembering<'a> {
         );
         addon.metadata.namespace = Some("fleet".to_owned());
         addon.metadata.uid = Some(format!("uid of {name}"));
+        let owner = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": CLUSTER, "controller": true,
+            "uid": world.management.find("Cluster", CLUSTER)["metadata"]["uid"],
+        });
+        addon.metadata.owner_references = Some(vec![serde_json::from_value(owner).expect("an owner")]);
         let bundles = &process.shared.bundles;
         let bundle = bundles.of(&process.charts, &world.release.files).await;
         let bundle = bundle.expect("a bundle");
