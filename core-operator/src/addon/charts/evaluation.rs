@@ -68,18 +68,21 @@ impl Evaluations {
         let wanted = format!("{} {}", occasion.decided, occasion.happened);
         let (turns, line) = (Arc::clone(&self.turns), source.namespace.clone());
         let work = move |teller: Teller<Outcome>| async move {
-            let turn = teller.while_wanted(turns.take(&line)).await;
             // Told to nobody.
-            let _turn = turn.ok_or_else(|| Unmade::for_now("nobody wants the values any more"))?;
+            let unwanted = || Unmade::for_now("nobody wants the values any more");
             let roots = roots::read(
                 &source.management,
                 (&source.namespace, &source.cluster),
                 source.bundle.cluster_api_version,
             );
-            let roots = roots.await.map_err(|error| Unmade {
+            let roots = teller.while_wanted(roots).await.ok_or_else(unwanted)?;
+            let roots = roots.map_err(|error| Unmade {
                 message: chain(&error),
                 transient: error.is_transient(),
             })?;
+            // A turn is not for waiting.
+            let turn = teller.while_wanted(turns.take(&line)).await;
+            let _turn = turn.ok_or_else(unwanted)?;
             let work = move || evaluate(&source, &roots);
             let evaluated = spawn_blocking(work).await;
             evaluated.map_err(|_| Unmade::for_now("the operator ends"))?
