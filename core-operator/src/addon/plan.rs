@@ -81,7 +81,7 @@ fn findings(cluster: &ClusterSeen, release: &ReleaseSeen) -> Vec<Finding> {
             Reason::WaitingForCluster,
             "the cluster is not as far yet that add-ons can be applied".to_owned(),
         ),
-        Wanted::ValuesAwaited | Wanted::ValuesFailed { .. } | Wanted::Target(_) => (
+        Wanted::ValuesAwaited | Wanted::ValuesFailed { .. } | Wanted::ValuesUnstable { .. } | Wanted::Target(_) => (
             Severity::Warning,
             Reason::NotObservedYet,
             "add-ons are not applied by this version of the operator: --cluster-addons is not complete".to_owned(),
