@@ -36,6 +36,9 @@ pub struct CrdChange {
     pub groups: Arc<BTreeSet<String>>,
 }
 
+/// As the log calls it.
+const KIND: &str = "CustomResourceDefinition";
+
 /// A listener that is further behind has missed changes and must look at everything it waits for.
 const CHANGES_WAITING: usize = 64;
 
@@ -87,6 +90,16 @@ pub enum Serving {
 impl CrdWatch {
     /// Starts watching; ends with `cancel`. Without the right to, the process is not ready: whether a kind is served would never be sure.
     pub fn start(client: Client, discovery: Discovery, readiness: &Readiness, cancel: CancellationToken) -> Self {
+        let log = WatchLog::essential(KIND, readiness);
+        Self::telling(log, client, discovery, cancel)
+    }
+
+    /// The same in an API server without which the process is ready all the same, such as that of one cluster of many.
+    pub fn start_elsewhere(client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
+        Self::telling(WatchLog::new(KIND), client, discovery, cancel)
+    }
+
+    fn telling(log: WatchLog, client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_WAITING);
         let (sights, seen) = watch::channel(Sights::default());
         let doubts = watch::Sender::new(BTreeSet::new());
@@ -96,7 +109,6 @@ impl CrdWatch {
             sights,
             doubts: doubts.clone(),
         };
-        let log = WatchLog::essential("CustomResourceDefinition", readiness);
         tokio::spawn(cancel.run_until_cancelled_owned(Box::pin(watching.run(client, log))));
         Self {
             changes,
