@@ -19,8 +19,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Parser;
-use operator_kit::lease::Tenure;
+use operator_kit::lease::{Fence, Tenure};
 use operator_kit::telemetry::{Readiness, registry};
+use operator_kit::workload::WorkloadMetrics;
 use prometheus_client::registry::Registry;
 use release::pack::{self, Versioning};
 use release::source::{DirectorySource, RELEASES_DIRECTORY};
@@ -38,6 +39,7 @@ use crate::census::Census;
 use crate::metrics::{Metrics, Supply};
 use crate::operator::{Tidings, operate};
 use crate::tasks::Tasks;
+use crate::workloads::Outside;
 
 /// Longer than every wait between retries. No time goes by for it: the clock stands still while something is done, and leaps when nothing is.
 const LONG: Duration = Duration::from_mins(4);
@@ -179,6 +181,11 @@ fn tidings_of(registry: &mut Registry, tenure: Tenure) -> Tidings {
         supply: Supply::register(registry),
         tasks: Tasks::register(registry),
         tenure,
+        workloads: Outside {
+            fence: Fence::default(),
+            metrics: WorkloadMetrics::default(),
+            wires: None,
+        },
     }
 }
 

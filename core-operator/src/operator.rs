@@ -21,8 +21,10 @@ use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
 use operator_kit::watching::watching;
+use operator_kit::workload;
 use serde::de::DeserializeOwned;
 use sourcing::Connector;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::addon::{self, Addons, ClusterPlace};
@@ -46,6 +48,7 @@ use crate::stack::StackMemories;
 use crate::surroundings::look_around;
 use crate::tasks::{Task, Tasks};
 use crate::triggers::{self, News, Queues, Triggers};
+use crate::workloads::{Outside, Workloads};
 
 /// What `--record` keeps.
 const RECORD_LIMITS: RecordLimits = RecordLimits {
@@ -75,6 +78,8 @@ pub(crate) struct Tidings {
     pub(crate) shards: Gate,
     /// What may be worked on.
     pub(crate) tenure: Tenure,
+    /// What the ways to workload clusters are made with.
+    pub(crate) workloads: Outside,
 }
 
 impl Tidings {
@@ -281,6 +286,7 @@ fn assemble(
         Providers::new(client.clone(), discovery.clone(), crds.clone(), here, stop.clone());
     let add_ons = |(objects, _)| Addons::new(objects, client, (&discovery, &crds), &args.scope, stop);
     let (addons, part_changes) = own.addons.map(add_ons).unzip();
+    let (workloads, workload_news) = workloads(args, client, tidings, stop)?.unzip();
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
         management: Place {
@@ -299,6 +305,7 @@ fn assemble(
         stacks: own.stacks,
         releases: own.releases,
         addons,
+        workloads,
         memories: Memories::default(),
         claims: Claims::default(),
         live_marks: LiveMarks::of(here),
@@ -314,11 +321,26 @@ fn assemble(
         leftovers: left_behind,
         providers: provider_changes,
         parts: part_changes,
+        workloads: workload_news,
         sources: source_changes,
         crds,
     };
     triggers::follow(&context, &tidings.tasks, triggers, stop, news);
     Ok(context)
+}
+
+/// The ways to the clusters whose add-ons are looked after.
+fn workloads(
+    args: &Args,
+    client: &Client,
+    tidings: &Tidings,
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<(Workloads, mpsc::Receiver<workload::News>)>> {
+    if !args.cluster_addons {
+        return Ok(None);
+    }
+    let scope = (&args.workloads, args.scope.namespace.as_str());
+    Workloads::new(client.clone(), scope, tidings.workloads.clone(), stop).map(Some)
 }
 
 fn charts(args: &Args, tidings: &Tidings, triggers: &Triggers) -> Charts {

@@ -11,6 +11,7 @@ use operator_kit::https::Expiries;
 use operator_kit::lease::Fence;
 use operator_kit::process::{Endpoints, Standing, listening, permits, stop_on_signal, until_stopped};
 use operator_kit::telemetry::{LogLevel, Readiness, Traces, registry};
+use operator_kit::workload::WorkloadMetrics;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ use crate::metrics::{Metrics, Supply};
 use crate::operator::{Tidings, operate};
 use crate::tasks::Tasks;
 use crate::webhooks::{self, Facts};
+use crate::workloads::Outside;
 
 /// How long the drivers may take to finish what they are doing once the process was asked to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -59,6 +61,11 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         supply: Supply::register(&mut registry),
         tasks: Tasks::register(&mut registry),
         tenure,
+        workloads: Outside {
+            fence: fence.clone(),
+            metrics: workload_metrics(args, &mut registry),
+            wires: None,
+        },
     };
     let servers = CancellationToken::new();
     let endpoints = Endpoints {
@@ -94,6 +101,15 @@ fn unhindered(options: ClientOptions) -> ClientOptions {
         qps: 0.0,
         fence: Fence::default(),
         ..options
+    }
+}
+
+/// What is counted of workload clusters; not shown where none is reached.
+fn workload_metrics(args: &Args, registry: &mut Registry) -> WorkloadMetrics {
+    if args.cluster_addons {
+        WorkloadMetrics::register(registry.sub_registry_with_prefix("stackwright"))
+    } else {
+        WorkloadMetrics::default()
     }
 }
 

@@ -5,6 +5,7 @@ mod concerned;
 mod idle;
 mod news;
 mod shards;
+mod workloads;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::crd_watch::CrdWatch;
-use operator_kit::{objects, projection};
+use operator_kit::{objects, projection, workload};
 use planning::stack::release_kind;
 use tokio::sync::{OwnedMutexGuard, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -221,6 +222,8 @@ pub(crate) struct News {
     pub(crate) providers: mpsc::UnboundedReceiver<KindChange>,
     /// Of what belongs to Clusters, where add-ons are looked after.
     pub(crate) parts: Option<mpsc::UnboundedReceiver<KindChange>>,
+    /// Of the clusters themselves, where add-ons are looked after.
+    pub(crate) workloads: Option<mpsc::Receiver<workload::News>>,
     pub(crate) sources: mpsc::UnboundedReceiver<SourceChange>,
     pub(crate) crds: CrdWatch,
 }
@@ -233,6 +236,7 @@ pub(crate) fn follow(context: &Arc<Context>, tasks: &Tasks, triggers: &Triggers,
         leftovers,
         providers,
         parts,
+        workloads,
         sources,
         crds,
     } = news;
@@ -262,6 +266,12 @@ pub(crate) fn follow(context: &Arc<Context>, tasks: &Tasks, triggers: &Triggers,
         let (context, triggers) = given();
         tasks.start_with(task, stop(), parts, move |news| {
             addons::follow_parts(Arc::clone(&context), triggers.clone(), news)
+        });
+    }
+    if let Some(workloads) = workloads {
+        let (context, triggers) = given();
+        tasks.start_with(task, stop(), workloads, move |news| {
+            workloads::follow(Arc::clone(&context), triggers.clone(), news)
         });
     }
     let (context, triggers) = given();

@@ -26,9 +26,14 @@ impl Triggers {
         }
         // A closed queue means that the process is about to end.
         match addons.of(namespace, name) {
-            Some(addon) => drop(self.addons.unbounded_send(ObjectRef::from_obj(addon.as_ref()))),
+            Some(addon) => self.addon(ObjectRef::from_obj(addon.as_ref())),
             None => drop(self.clusters.unbounded_send((namespace.clone(), name.clone()))),
         }
+    }
+
+    /// A closed queue means that the process is about to end.
+    pub(super) fn addon(&self, addon: ObjectRef<ClusterAddon>) {
+        let _ = self.addons.unbounded_send(addon);
     }
 
     /// A list has ended, or a task begins: whatever concerns a Cluster may have changed in a time that nobody tells of.

@@ -253,6 +253,26 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         unseen: &[LISTED_OF_CLUSTERS, WATCHED_OF_CLUSTERS],
         purpose: "what values of add-ons are made of",
     },
+    OperatorRight {
+        role: OperatorRole::ClusterAddons,
+        group: "",
+        resources: &["secrets"],
+        verbs: &[],
+        unseen: &[
+            (
+                "create",
+                "what the charts drew at random is kept beside the ClusterAddon",
+            ),
+            ("get", "reading that, and the kubeconfig of a cluster"),
+            (
+                "list",
+                "the metadata of those of type `cluster.x-k8s.io/secret`: without it a kubeconfig is noticed later",
+            ),
+            ("update", "what the charts drew since"),
+            ("watch", "when a kubeconfig is written"),
+        ],
+        purpose: "how clusters are reached, and what their charts drew at random",
+    },
 ];
 
 /// The roles of the operator, to be bound to its service account.
