@@ -21,13 +21,14 @@ use crate::args::Args;
 
 const UID: &str = "uid of wharf";
 
-static KINDS: [Served; 3] = [
+static KINDS: [Served; 4] = [
     Served::of_the_cluster(
         "apiextensions.k8s.io",
         "v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",
     ),
+    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
     Served::namespaced("", "v1", "Secret", "secrets"),
     Served::namespaced("", "v1", "ConfigMap", "configmaps"),
 ];
@@ -67,6 +68,9 @@ impl World {
     fn new(flags: &[&str]) -> Self {
         operator_kit::client::install_crypto();
         let (management, cluster) = (Server::new(&KINDS, None), Server::new(&KINDS, None));
+        for (server, name) in [(&management, "fleet"), (&cluster, "default")] {
+            server.apply(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }));
+        }
         let hangs = Arc::new(AtomicBool::new(false));
         let wires = Wires {
             cluster: cluster.clone(),
