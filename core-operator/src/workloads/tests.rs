@@ -21,7 +21,7 @@ use crate::args::Args;
 
 const UID: &str = "uid of wharf";
 
-static KINDS: [Served; 4] = [
+static KINDS: [Served; 5] = [
     Served::of_the_cluster(
         "apiextensions.k8s.io",
         "v1",
@@ -29,6 +29,7 @@ static KINDS: [Served; 4] = [
         "customresourcedefinitions",
     ),
     Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
+    Served::namespaced("example.org", "v1", "Lathe", "lathes"),
     Served::namespaced("", "v1", "Secret", "secrets"),
     Served::namespaced("", "v1", "ConfigMap", "configmaps"),
 ];
@@ -270,19 +271,27 @@ async fn beyond_the_budget_of_watches_a_kind_is_listed_and_counts_as_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_cluster_does_not_serve_is_known_once_its_crds_are_listed() {
+async fn a_kind_that_a_cluster_begins_to_serve_is_told() {
     let mut world = World::new(&[]);
+    world.cluster.hide(Some("example.org"));
+    world.cluster.apply(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "lathes.example.org" },
+    }));
     world.good("a");
     world.reach();
     world.hear(connected).await;
     let place = world.reach().1.expect("a place");
-    let lathes = GroupKind::new("example.org", "Lathe");
-    let serving = place.crds.serving(&place.discovery, &lathes).await;
-    assert_eq!(serving.expect("discovery"), Serving::Unsure, "no CRD has been listed");
-    // Whoever could not be sure is told.
+    let serving = async |kind| {
+        let kind = GroupKind::new("example.org", kind);
+        let serving = place.crds.serving(&place.discovery, &kind).await;
+        serving.expect("discovery")
+    };
+    assert_eq!(serving("Lathe").await, Serving::Unsure, "there is a CRD of the group");
+    sleep(Duration::from_secs(1)).await;
+    world.cluster.hide(None);
     world.hear(|news| matches!(news, News::Served { .. })).await;
-    let serving = place.crds.serving(&place.discovery, &lathes).await;
-    assert_eq!(serving.expect("discovery"), Serving::NotServed);
+    assert!(matches!(serving("Lathe").await, Serving::Served(_)));
+    assert_eq!(serving("Drill").await, Serving::NotServed);
 }
 
 fn config_map() -> Value {
