@@ -23,6 +23,8 @@ pub enum OperatorRole {
     Secrets,
     /// As the first one, for an operator that looks after the add-ons of clusters.
     ClusterAddons,
+    /// In each namespace with Clusters whose add-ons are looked after.
+    Clusters,
 }
 
 impl OperatorRole {
@@ -34,6 +36,7 @@ impl OperatorRole {
             Self::Leases => "clusterstack-core-operator-leases",
             Self::Secrets => "clusterstack-core-operator-secrets",
             Self::ClusterAddons => "clusterstack-core-operator-cluster-addons",
+            Self::Clusters => "clusterstack-core-operator-clusters",
         }
     }
 }
@@ -254,7 +257,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         purpose: "what values of add-ons are made of",
     },
     OperatorRight {
-        role: OperatorRole::ClusterAddons,
+        role: OperatorRole::Clusters,
         group: "",
         resources: &["secrets"],
         verbs: &[],
