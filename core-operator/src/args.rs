@@ -11,8 +11,9 @@ use operator_kit::flags::{Address, LeaseArgs, LogArgs, RequestArgs, ScopeArgs, a
 use operator_kit::telemetry::Collector;
 use sourcing::{DownloadArgs, UsualArgs};
 
-use self::hooks::HookArgs;
 pub(crate) use self::workloads::WorkloadArgs;
+
+use self::hooks::HookArgs;
 use crate::clusters::Keeps;
 
 /// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
@@ -156,11 +157,8 @@ impl Args {
             return Vec::new();
         }
         let concurrency = self.clusteraddon_concurrency.map(|_| "--clusteraddon-concurrency");
-        concurrency
-            .into_iter()
-            .chain(self.hooks.given())
-            .chain(self.workloads.given())
-            .collect()
+        let others = self.hooks.given().chain(self.workloads.given());
+        concurrency.into_iter().chain(others).collect()
     }
 }
 
@@ -278,6 +276,31 @@ mod tests {
         let with = [&given[..], &["--cluster-addons"]].concat();
         let with = Args::try_parse_from(with).expect("flags").without_effect();
         assert_eq!(with, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn flags_of_the_ways_to_clusters_have_effect_with_their_add_ons() {
+        let given = [
+            "core-operator",
+            "--workload-watches=4",
+            "--workload-qps=0",
+            "--workload-burst=1",
+            "--allow-workload-loopback",
+        ];
+        let without = Args::try_parse_from(given).expect("flags");
+        assert!(without.workloads.addresses().loopback);
+        let flags = [
+            "--workload-watches",
+            "--workload-qps",
+            "--workload-burst",
+            "--allow-workload-loopback",
+        ];
+        assert_eq!(without.without_effect(), flags);
+        let with = [&given[..], &["--cluster-addons"]].concat();
+        let with = Args::try_parse_from(with).expect("flags").without_effect();
+        assert_eq!(with, Vec::<&str>::new());
+        let usual = Args::try_parse_from(["core-operator"]).expect("no flags");
+        assert!(!usual.workloads.addresses().loopback);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(crate) struct Context {
     pub(crate) releases: Freshest<ClusterStackRelease>,
     /// Where the add-ons of Clusters are looked after.
     pub(crate) addons: Option<Addons>,
-    /// The ways to their workload clusters.
+    /// The ways to the clusters that have them.
     pub(crate) workloads: Option<Workloads>,
     pub(crate) memories: Memories<ClusterStackRelease, ReleaseMemory>,
     pub(crate) claims: Claims,

@@ -39,6 +39,7 @@ use crate::census::Census;
 use crate::metrics::{Metrics, Supply};
 use crate::operator::{Tidings, operate};
 use crate::tasks::Tasks;
+use crate::workloads::Outside;
 
 /// Longer than every wait between retries. No time goes by for it: the clock stands still while something is done, and leaps when nothing is.
 const LONG: Duration = Duration::from_mins(4);
@@ -180,8 +181,11 @@ fn tidings_of(registry: &mut Registry, tenure: Tenure) -> Tidings {
         supply: Supply::register(registry),
         tasks: Tasks::register(registry),
         tenure,
-        fence: Fence::default(),
-        workloads: WorkloadMetrics::default(),
+        workloads: Outside {
+            fence: Fence::default(),
+            metrics: WorkloadMetrics::default(),
+            wires: None,
+        },
     }
 }
 

@@ -25,6 +25,7 @@ use crate::metrics::{Metrics, Supply};
 use crate::operator::{Tidings, operate};
 use crate::tasks::Tasks;
 use crate::webhooks::{self, Facts};
+use crate::workloads::Outside;
 
 /// How long the drivers may take to finish what they are doing once the process was asked to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -60,11 +61,10 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         supply: Supply::register(&mut registry),
         tasks: Tasks::register(&mut registry),
         tenure,
-        fence: fence.clone(),
-        workloads: if args.cluster_addons {
-            WorkloadMetrics::register(&mut registry)
-        } else {
-            WorkloadMetrics::default()
+        workloads: Outside {
+            fence: fence.clone(),
+            metrics: workload_metrics(args, &mut registry),
+            wires: None,
         },
     };
     let servers = CancellationToken::new();
@@ -101,6 +101,15 @@ fn unhindered(options: ClientOptions) -> ClientOptions {
         qps: 0.0,
         fence: Fence::default(),
         ..options
+    }
+}
+
+/// What is counted of workload clusters; not shown where none is reached.
+fn workload_metrics(args: &Args, registry: &mut Registry) -> WorkloadMetrics {
+    if args.cluster_addons {
+        WorkloadMetrics::register(registry.sub_registry_with_prefix("stackwright"))
+    } else {
+        WorkloadMetrics::default()
     }
 }
 

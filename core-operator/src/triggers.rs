@@ -5,6 +5,7 @@ mod concerned;
 mod idle;
 mod news;
 mod shards;
+mod workloads;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -226,7 +227,7 @@ pub(crate) struct News {
     pub(crate) providers: mpsc::UnboundedReceiver<KindChange>,
     /// Of what belongs to Clusters, where add-ons are looked after.
     pub(crate) parts: Option<mpsc::UnboundedReceiver<KindChange>>,
-    /// Of their clusters, likewise.
+    /// Of the clusters themselves, where add-ons are looked after.
     pub(crate) workloads: Option<mpsc::Receiver<workload::News>>,
     pub(crate) sources: mpsc::UnboundedReceiver<SourceChange>,
     pub(crate) crds: CrdWatch,
@@ -275,7 +276,7 @@ pub(crate) fn follow(context: &Arc<Context>, tasks: &Tasks, triggers: &Triggers,
     if let Some(workloads) = workloads {
         let (context, triggers) = given();
         tasks.start_with(task, stop(), workloads, move |news| {
-            addons::follow_workloads(Arc::clone(&context), triggers.clone(), news)
+            workloads::follow(Arc::clone(&context), triggers.clone(), news)
         });
     }
     let (context, triggers) = given();

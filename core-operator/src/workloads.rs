@@ -1,184 +1,239 @@
-//! The ways to the workload clusters whose add-ons are looked after. Whoever asks for one is told how it is, and never waits for a cluster.
+//! The clusters in which add-ons are: how each is reached now, and the place of its objects while it answers. Nobody waits for a cluster here.
+//!
+//! Whoever works on add-ons asks with [`Workloads::reach`] and is woken when the answer is another ([`operator_kit::workload::News`]). The place is that of
+//! one connection: once the way is another, its watches have ended, and it must not be kept.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use axum::http::HeaderValue;
-use crds::cluster_addon::{ClusterAddon, name_for};
+use anyhow::Context as _;
 use crds::labels;
-use futures::channel::mpsc::UnboundedSender;
+use http::HeaderValue;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
-use kube::runtime::reflector::ObjectRef;
-use operator_kit::crd_watch::CrdWatch;
 use operator_kit::lease::Fence;
 use operator_kit::workload::{
-    Connection, News, Reason, Settings, State, Suspicion, Workload, WorkloadClusters, WorkloadMetrics,
+    Connection as Handles, Dial, News, Reason, Settings, State, Suspicion, Workload, WorkloadClusters, WorkloadMetrics,
 };
-use planning::addon;
-use tokio::sync::{broadcast, mpsc};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use planning::addon::Connection;
+use planning::health;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use crate::PROGRAM;
 use crate::addon::ClusterPlace;
 use crate::args::WorkloadArgs;
 use crate::objects::{Place, lock};
 
-/// All of them.
+/// What the ways to workload clusters need that only the process knows.
+#[derive(Clone)]
+pub(crate) struct Outside {
+    /// That of the management client.
+    pub(crate) fence: Fence,
+    pub(crate) metrics: WorkloadMetrics,
+    /// Instead of the network, as tests have it.
+    pub(crate) wires: Option<Arc<dyn Dial>>,
+}
+
+/// The ways to workload clusters.
 pub(crate) struct Workloads {
     clusters: WorkloadClusters,
-    /// By the uid of the Cluster.
     followed: Mutex<HashMap<String, Followed>>,
-    woken: UnboundedSender<ObjectRef<ClusterAddon>>,
-    stop: CancellationToken,
 }
 
-/// What is known of one that is followed.
+/// A cluster that is followed, by the uid of its Cluster.
 struct Followed {
     cluster: ClusterPlace,
-    /// When its first attempt was seen to be under way.
-    begun: Timestamp,
-    /// Of the connection that stood last.
-    place: Option<Kept>,
+    /// The value of the label on what is ours in it.
+    part_of: String,
+    waiting: Waiting,
 }
 
-/// The objects behind one connection.
-struct Kept {
-    connection: Connection,
-    place: Place,
-    /// Ends the watch of definitions.
-    _end: DropGuard,
+/// Since when something is waited for, as it was told first: it must not move from one look to the next.
+#[derive(Clone, Copy)]
+enum Waiting {
+    Nothing,
+    /// For the first answer.
+    Answer(Timestamp),
+    /// For a cluster to answer again that does not since this time.
+    Return(Instant, Timestamp),
+}
+
+/// How clusters are reached, in the words of the kit.
+fn settings(args: &WorkloadArgs, fence: Fence) -> anyhow::Result<Settings> {
+    let user_agent = HeaderValue::try_from(PROGRAM.user_agent()).context("the name of the program is no header")?;
+    Ok(Settings {
+        qps: f64::from(args.workload_qps),
+        burst: args.workload_burst,
+        addresses: args.addresses(),
+        watches: usize::from(args.workload_watches),
+        matters: health::matters,
+        ..Settings::new(fence, user_agent, labels::PART_OF)
+    })
 }
 
 impl Workloads {
-    /// Follows nothing yet. Kubeconfigs are read with the client of the management cluster, in this namespace or, when it is empty, in all. ClusterAddons are
-    /// woken through `woken` when what their cluster serves changed; what else happens there is told to whoever reads the news, as somebody must.
+    /// Follows no cluster yet, and hears of kubeconfigs in this namespace, or everywhere when it is empty. The news must be read: clusters wait for
+    /// that.
     pub(crate) fn new(
-        management: &Client,
+        management: Client,
         (args, namespace): (&WorkloadArgs, &str),
-        (fence, user_agent, metrics): (Fence, HeaderValue, WorkloadMetrics),
-        woken: UnboundedSender<ObjectRef<ClusterAddon>>,
+        outside: Outside,
         stop: &CancellationToken,
-    ) -> (Self, mpsc::Receiver<News>) {
-        let settings = Settings {
-            qps: args.workload_qps,
-            burst: args.workload_burst,
-            addresses: args.addresses(),
-            ..Settings::new(fence, user_agent, labels::PART_OF)
+    ) -> anyhow::Result<(Self, mpsc::Receiver<News>)> {
+        let Outside { fence, metrics, wires } = outside;
+        let (settings, stop) = (settings(args, fence)?, stop.clone());
+        let (clusters, news) = match wires {
+            None => WorkloadClusters::new(management, settings, metrics, stop),
+            Some(wires) => WorkloadClusters::dialling(management, settings, metrics, wires, stop),
         };
-        let (clusters, news) = WorkloadClusters::new(management.clone(), settings, metrics, stop.clone());
         clusters.watch_secrets(namespace);
         let workloads = Self {
             clusters,
             followed: Mutex::default(),
-            woken,
-            stop: stop.clone(),
         };
-        (workloads, news)
+        Ok((workloads, news))
     }
 
-    /// Follows the cluster of a ClusterAddon whose objects are marked so, from now on. How it is reached now, and the place of its objects while it answers.
+    /// Follows the cluster of an add-on from now on. How it is reached now, and the place of its objects while it answers. Never waits for the cluster.
+    /// `part_of` is the value of the label on what the add-on has in it.
     pub(crate) fn reach(
         &self,
-        (namespace, cluster): (&str, &str),
+        namespace: &str,
+        cluster: &str,
         uid: &str,
         part_of: &str,
         now: Timestamp,
-    ) -> (addon::Connection, Option<Place>) {
+    ) -> (Connection, Option<Place>) {
         let workload = Workload {
             namespace: namespace.to_owned(),
             name: cluster.to_owned(),
             owner: part_of.to_owned(),
         };
-        self.clusters.follow(uid, &workload);
-        let mut followed = lock(&self.followed);
-        let known = followed.entry(uid.to_owned()).or_insert_with(|| Followed {
-            cluster: (namespace.to_owned(), cluster.to_owned()),
-            begun: now,
-            place: None,
+        // Noted first: news of it must find whom they concern.
+        let mut entries = self.followed();
+        let followed = entries.entry(uid.to_owned()).or_insert_with(|| Followed {
+            cluster: ClusterPlace::default(),
+            part_of: String::new(),
+            waiting: Waiting::Nothing,
         });
-        let state = self.clusters.get(uid);
-        if !matches!(state, State::Healthy(_)) {
-            // What was watched through it has ended.
-            known.place = None;
-        }
-        match state {
-            State::Disconnected => (addon::Connection::Disconnected, None),
-            State::Connecting => (addon::Connection::Connecting { since: known.begun }, None),
-            State::Suspect(suspicion) => (suspected(&suspicion, now), None),
-            State::Healthy(connection) => {
-                let place = self.place(known, connection);
-                (addon::Connection::Healthy, Some(place))
+        followed.cluster = (namespace.to_owned(), cluster.to_owned());
+        part_of.clone_into(&mut followed.part_of);
+        self.clusters.follow(uid, &workload);
+        match self.clusters.get(uid) {
+            State::Disconnected => {
+                followed.waiting = Waiting::Nothing;
+                (Connection::Disconnected, None)
             }
+            State::Connecting => {
+                let since = followed.waiting.for_answer(now);
+                (Connection::Connecting { since }, None)
+            }
+            State::Healthy(handles) => {
+                followed.waiting = Waiting::Nothing;
+                (Connection::Healthy, Some(place(handles)))
+            }
+            State::Suspect(suspicion) => (followed.waiting.for_return(suspicion, now), None),
         }
     }
 
-    /// Something happened for which a cluster may answer now.
+    /// Something happened for which a cluster may answer now; see [`WorkloadClusters::hurry`].
     pub(crate) fn hurry(&self, uid: &str) {
         self.clusters.hurry(uid);
     }
 
     /// Ends everything there is of a cluster.
     pub(crate) fn forget(&self, uid: &str) {
+        self.followed().remove(uid);
         self.clusters.forget(uid);
-        lock(&self.followed).remove(uid);
     }
 
-    /// The Cluster with this uid, if it is followed.
-    pub(crate) fn cluster(&self, uid: &str) -> Option<ClusterPlace> {
-        Some(lock(&self.followed).get(uid)?.cluster.clone())
-    }
-
-    fn place(&self, known: &mut Followed, connection: Connection) -> Place {
-        if let Some(kept) = known.place.as_ref().filter(|kept| kept.connection.is(&connection)) {
-            return kept.place.clone();
-        }
-        let end = self.stop.child_token();
-        let Connection {
-            client,
-            discovery,
-            objects,
-        } = connection.clone();
-        let crds = CrdWatch::start_aside(client.clone(), discovery.clone(), end.clone());
-        tokio::spawn(end.clone().run_until_cancelled_owned(wake(
-            crds.clone(),
-            self.woken.clone(),
-            addon_of(&known.cluster),
-        )));
-        let place = Place {
-            client,
-            discovery,
-            crds,
-            objects,
-        };
-        known.place = Some(Kept {
-            connection,
-            place: place.clone(),
-            _end: end.drop_guard(),
+    /// Forgets all clusters but these.
+    pub(crate) fn keep(&self, is_needed: impl Fn(&ClusterPlace) -> bool) {
+        let mut gone = Vec::new();
+        self.followed().retain(|uid, followed| {
+            let is_kept = is_needed(&followed.cluster);
+            if !is_kept {
+                gone.push(uid.clone());
+            }
+            is_kept
         });
-        place
+        for uid in gone {
+            self.clusters.forget(&uid);
+        }
+    }
+
+    /// Whom news of a cluster concern: its Cluster, and the value of the label on what is ours in it.
+    pub(crate) fn concerned(&self, uid: &str) -> Option<(ClusterPlace, String)> {
+        let followed = self.followed();
+        let followed = followed.get(uid)?;
+        Some((followed.cluster.clone(), followed.part_of.clone()))
+    }
+
+    /// The places of the clusters that answer, by their Clusters.
+    pub(crate) fn places(&self) -> Vec<(ClusterPlace, Place)> {
+        let followed = self.followed();
+        let places = followed.iter().filter_map(|(uid, followed)| {
+            let handles = self.clusters.get(uid).connection()?.clone();
+            Some((followed.cluster.clone(), place(handles)))
+        });
+        places.collect()
+    }
+
+    fn followed(&self) -> MutexGuard<'_, HashMap<String, Followed>> {
+        lock(&self.followed)
     }
 }
 
-fn addon_of((namespace, cluster): &ClusterPlace) -> ObjectRef<ClusterAddon> {
-    ObjectRef::new(&name_for(cluster)).within(namespace)
+fn place(handles: Handles) -> Place {
+    let Handles {
+        client,
+        discovery,
+        crds,
+        objects,
+    } = handles;
+    Place {
+        client,
+        discovery,
+        crds,
+        objects,
+    }
 }
 
-/// Wakes a ClusterAddon when its cluster serves other kinds than before.
-async fn wake(crds: CrdWatch, woken: UnboundedSender<ObjectRef<ClusterAddon>>, addon: ObjectRef<ClusterAddon>) {
-    let mut changes = crds.subscribe();
-    while !matches!(changes.recv().await, Err(broadcast::error::RecvError::Closed)) {
-        if woken.unbounded_send(addon.clone()).is_err() {
-            return;
+impl Waiting {
+    fn for_answer(&mut self, now: Timestamp) -> Timestamp {
+        let since = match *self {
+            Self::Answer(since) => since,
+            Self::Nothing | Self::Return(..) => now,
+        };
+        *self = Self::Answer(since);
+        since
+    }
+
+    fn for_return(&mut self, suspicion: Suspicion, now: Timestamp) -> Connection {
+        let since = match *self {
+            Self::Return(from, since) if from == suspicion.since => since,
+            _ => ago(suspicion.since, now),
+        };
+        *self = Self::Return(suspicion.since, since);
+        match suspicion.reason {
+            Reason::Refuse(refusal) => Connection::Refused {
+                message: refusal.to_string(),
+            },
+            reason => Connection::Suspect {
+                since,
+                message: reason.to_string(),
+            },
         }
     }
 }
 
-fn suspected(suspicion: &Suspicion, now: Timestamp) -> addon::Connection {
-    let message = suspicion.reason.to_string();
-    if let Reason::Refuse(_) = suspicion.reason {
-        return addon::Connection::Refused { message };
-    }
-    let age = SignedDuration::try_from(suspicion.since.elapsed()).unwrap_or(SignedDuration::MAX);
-    let since = now.checked_sub(age).unwrap_or(Timestamp::MIN);
-    addon::Connection::Suspect { since, message }
+/// When that was, as calendars have it.
+fn ago(instant: Instant, now: Timestamp) -> Timestamp {
+    let elapsed = SignedDuration::try_from(instant.elapsed()).unwrap_or(SignedDuration::MAX);
+    now.checked_sub(elapsed).unwrap_or(Timestamp::MIN)
 }
+
+#[cfg(test)]
+mod tests;

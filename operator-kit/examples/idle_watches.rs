@@ -113,7 +113,7 @@ async fn begin(
     numbers: std::ops::Range<usize>,
     watches: usize,
 ) -> anyhow::Result<()> {
-    let mut expected = numbers.len() * (watches + 1);
+    let mut expected = numbers.len() * watches;
     for number in numbers {
         let uid = format!("uid-{number}");
         let workload = Workload {
@@ -122,15 +122,21 @@ async fn begin(
             owner: "owner".to_owned(),
         };
         clusters.follow(&uid, &workload);
-        let kinds: Vec<_> = (0..watches)
-            .map(|kind| GroupVersionKind::gvk(GROUP, "v1", &format!("Kind{kind}")))
-            .collect();
-        clusters.follow_kinds(&uid, &kinds);
     }
     while expected > 0 {
         let next = timeout(Duration::from_secs(60), news.recv()).await;
         match next.context("a cluster is not there after a minute")?.context("news")? {
-            News::Connected { .. } => expected -= 1,
+            News::Connected { uid } => {
+                expected -= 1;
+                let state = clusters.get(&uid);
+                let connection = state.connection().context("it was connected a moment ago")?;
+                // One watch is that of the CRDs.
+                for kind in 1..watches {
+                    let kind = GroupVersionKind::gvk(GROUP, "v1", &format!("Kind{kind}"));
+                    connection.objects.ensure(&kind).await?;
+                }
+            }
+            News::Served { .. } => {}
             News::Objects { notice, .. } => {
                 expected -= usize::from(matches!(notice, operator_kit::objects::Notice::Synced(_)));
             }

@@ -36,6 +36,9 @@ pub struct CrdChange {
     pub groups: Arc<BTreeSet<String>>,
 }
 
+/// As the log calls it.
+const KIND: &str = "CustomResourceDefinition";
+
 /// A listener that is further behind has missed changes and must look at everything it waits for.
 const CHANGES_WAITING: usize = 64;
 
@@ -87,16 +90,16 @@ pub enum Serving {
 impl CrdWatch {
     /// Starts watching; ends with `cancel`. Without the right to, the process is not ready: whether a kind is served would never be sure.
     pub fn start(client: Client, discovery: Discovery, readiness: &Readiness, cancel: CancellationToken) -> Self {
-        let log = WatchLog::essential("CustomResourceDefinition", readiness);
-        Self::telling(client, discovery, log, cancel)
+        let log = WatchLog::essential(KIND, readiness);
+        Self::telling(log, client, discovery, cancel)
     }
 
-    /// Of an API server that others may do without: the process is as ready as it was.
-    pub fn start_aside(client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
-        Self::telling(client, discovery, WatchLog::new("CustomResourceDefinition"), cancel)
+    /// The same in an API server without which the process is ready all the same, such as that of one cluster of many.
+    pub fn start_elsewhere(client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
+        Self::telling(WatchLog::new(KIND), client, discovery, cancel)
     }
 
-    fn telling(client: Client, discovery: Discovery, log: WatchLog, cancel: CancellationToken) -> Self {
+    fn telling(log: WatchLog, client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_WAITING);
         let (sights, seen) = watch::channel(Sights::default());
         let doubts = watch::Sender::new(BTreeSet::new());

@@ -1,25 +1,35 @@
-//! Flags of the ways to workload clusters.
+//! Flags of the ways to the clusters that Clusters describe.
 
 use operator_kit::workload::addresses::Addresses;
 
-/// How workload clusters are reached; of use with --cluster-addons only.
+/// How the clusters are reached in which add-ons are; of use with --cluster-addons only.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WorkloadArgs {
-    /// Requests a second to one workload cluster that are sustained; 0 is no limit. None of them counts for another cluster, or for --qps.
-    #[arg(long, default_value_t = 20.0, value_name = "RATE")]
-    pub(crate) workload_qps: f64,
+    /// Most watches in one workload cluster, one of which is that of its CRDs. The kinds whose health matters are watched first; what is beyond
+    /// is listed every ten minutes.
+    #[arg(long, default_value_t = DEFAULT_WATCHES, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
+    pub(crate) workload_watches: u16,
 
-    /// Requests to one workload cluster that may go at once before --workload-qps takes hold.
-    #[arg(long, default_value_t = 40, value_name = "N")]
+    /// Requests a second to one workload cluster, on average; 0 means no limit of ours. They count for no other cluster, and not for --qps.
+    #[arg(long, default_value_t = DEFAULT_QPS, value_name = "N")]
+    pub(crate) workload_qps: u32,
+
+    /// Requests to one workload cluster that may be made at once before --workload-qps holds them back.
+    #[arg(long, default_value_t = DEFAULT_BURST, value_name = "N")]
     pub(crate) workload_burst: u32,
 
-    /// Reach workload clusters on the machine of the operator itself, as tests have them. Whoever writes kubeconfigs may send the operator to any port there.
+    /// Let workload clusters be on this machine itself (127.0.0.0/8 and ::1), for tests. Without it a kubeconfig with such an address is refused:
+    /// whoever writes one could send the operator to services of its Pod and node.
     #[arg(long)]
     pub(crate) allow_workload_loopback: bool,
 }
 
+const DEFAULT_WATCHES: u16 = 8;
+const DEFAULT_QPS: u32 = 20;
+const DEFAULT_BURST: u32 = 40;
+
 impl WorkloadArgs {
-    /// Where workload clusters may be.
+    /// Where the API servers of workload clusters may be.
     pub(crate) fn addresses(&self) -> Addresses {
         Addresses {
             loopback: self.allow_workload_loopback,
@@ -28,8 +38,12 @@ impl WorkloadArgs {
 
     /// The flags that were given, where that can be told.
     pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
-        self.allow_workload_loopback
-            .then_some("--allow-workload-loopback")
-            .into_iter()
+        let flags = [
+            ("--workload-watches", self.workload_watches != DEFAULT_WATCHES),
+            ("--workload-qps", self.workload_qps != DEFAULT_QPS),
+            ("--workload-burst", self.workload_burst != DEFAULT_BURST),
+            ("--allow-workload-loopback", self.allow_workload_loopback),
+        ];
+        flags.into_iter().filter_map(|(flag, given)| given.then_some(flag))
     }
 }

@@ -4,14 +4,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crds::ClusterStackRelease;
-use crds::cluster_addon::{ClusterAddon, name_for};
-use crds::labels;
+use crds::cluster_addon::ClusterAddon;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::object::GroupKind;
-use operator_kit::objects;
 use operator_kit::projection::{Notice, Place};
-use operator_kit::workload::News;
 use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use super::Triggers;
@@ -29,9 +26,14 @@ impl Triggers {
         }
         // A closed queue means that the process is about to end.
         match addons.of(namespace, name) {
-            Some(addon) => drop(self.addons.unbounded_send(ObjectRef::from_obj(addon.as_ref()))),
+            Some(addon) => self.addon(ObjectRef::from_obj(addon.as_ref())),
             None => drop(self.clusters.unbounded_send((namespace.clone(), name.clone()))),
         }
+    }
+
+    /// A closed queue means that the process is about to end.
+    pub(super) fn addon(&self, addon: ObjectRef<ClusterAddon>) {
+        let _ = self.addons.unbounded_send(addon);
     }
 
     /// A list has ended, or a task begins: whatever concerns a Cluster may have changed in a time that nobody tells of.
@@ -115,52 +117,6 @@ pub(super) async fn follow_parts(
         triggers.clusters_where(&context, |_, facts| {
             (name.is_none() || facts.seen.namespace == namespace) && parts_of(facts).any(is_it)
         });
-    }
-}
-
-/// Something happened on the way to a workload cluster, or to our objects in it.
-pub(super) async fn follow_workloads(
-    context: Arc<Context>,
-    triggers: Triggers,
-    mut news: OwnedMutexGuard<mpsc::Receiver<News>>,
-) {
-    while let Some(news) = news.recv().await {
-        let (Some(workloads), Some(addons)) = (&context.workloads, &context.addons) else {
-            return;
-        };
-        let (uid, known_to) = match &news {
-            News::Connected { uid } | News::Lost { uid } => (uid, None),
-            News::Objects { uid, notice } => {
-                let known_to = match notice {
-                    objects::Notice::Object(changed) => {
-                        forget_what_was_read(addons, changed);
-                        None
-                    }
-                    objects::Notice::Noted { changed, by } => {
-                        forget_what_was_read(addons, changed);
-                        Some(by)
-                    }
-                    objects::Notice::Synced(_) | objects::Notice::Stopped(_) => None,
-                };
-                (uid, known_to)
-            }
-        };
-        let Some(cluster) = workloads.cluster(uid) else {
-            continue;
-        };
-        let own = labels::part_of("ClusterAddon", &cluster.0, &name_for(&cluster.1));
-        if known_to.is_none_or(|by| *by != own) {
-            triggers.cluster(&context, &cluster);
-        }
-    }
-}
-
-fn forget_what_was_read(addons: &Addons, changed: &objects::Changed) {
-    for mark in [Some(&changed.part_of), changed.was_part_of.as_ref()]
-        .into_iter()
-        .flatten()
-    {
-        let _ = addons.memories.changed(mark, &changed.key);
     }
 }
 

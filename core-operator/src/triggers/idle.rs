@@ -7,6 +7,7 @@ use crds::ClusterStackRelease;
 use kube::ResourceExt;
 
 use super::addons::{classes_in_hand, parts_in_hand};
+use super::workloads;
 use crate::context::Context;
 use crate::release::kinds_of;
 use crate::sources::is_recent;
@@ -28,6 +29,9 @@ pub(super) fn end_idle_followers(context: &Context) {
             .keep(|kind, asked| kinds.contains(kind) || is_recent(asked));
         if let Some(addons) = &context.addons {
             addons.parts.follow_only(&parts_in_hand(context));
+            if addons.objects.is_listed() {
+                workloads::end_idle(context);
+            }
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum OperatorRole {
     Secrets,
     /// As the first one, for an operator that looks after the add-ons of clusters.
     ClusterAddons,
+    /// In each namespace with Clusters whose add-ons are looked after.
+    Clusters,
 }
 
 impl OperatorRole {
@@ -34,6 +36,7 @@ impl OperatorRole {
             Self::Leases => "clusterstack-core-operator-leases",
             Self::Secrets => "clusterstack-core-operator-secrets",
             Self::ClusterAddons => "clusterstack-core-operator-cluster-addons",
+            Self::Clusters => "clusterstack-core-operator-clusters",
         }
     }
 }
@@ -252,6 +255,26 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         verbs: &[],
         unseen: &[LISTED_OF_CLUSTERS, WATCHED_OF_CLUSTERS],
         purpose: "what values of add-ons are made of",
+    },
+    OperatorRight {
+        role: OperatorRole::Clusters,
+        group: "",
+        resources: &["secrets"],
+        verbs: &[],
+        unseen: &[
+            (
+                "create",
+                "what the charts drew at random is kept beside the ClusterAddon",
+            ),
+            ("get", "reading that, and the kubeconfig of a cluster"),
+            (
+                "list",
+                "the metadata of those of type `cluster.x-k8s.io/secret`: without it a kubeconfig is noticed later",
+            ),
+            ("update", "what the charts drew since"),
+            ("watch", "when a kubeconfig is written"),
+        ],
+        purpose: "how clusters are reached, and what their charts drew at random",
     },
 ];
 

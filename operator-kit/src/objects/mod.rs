@@ -1,15 +1,15 @@
 //! Watches the metadata of the objects we applied, of whatever kinds, by a label. Tells what changed; keeps a little.
 //!
-//! One watch per kind, for the whole cluster or one namespace; what has no namespace is looked for everywhere. Where a watch is too dear, a kind is
-//! listed now and then instead. What an object contains is not known here: who needs it reads it.
+//! One watch per kind, for the whole cluster or one namespace; what has no namespace is looked for everywhere. Where watches are dear, kinds beyond a
+//! [`Budget`] are listed now and then instead. What an object contains is not known here: who needs it reads it.
 
+mod budget;
 mod seen;
 mod store;
 mod watch;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use kube::client::Client;
 use kube::core::{GroupVersionKind, ObjectMeta};
@@ -17,13 +17,13 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use self::budget::{Budget, Counted};
 pub use self::seen::{Seen, Trigger, What};
 pub use self::store::Changed;
 
 use self::store::Store;
-use crate::discovery::{Discovery, DiscoveryError};
+use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::object::{GroupKind, ObjectKey, group_kind};
-use crate::watching::Pace;
 
 /// What the watches tell, in order per kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +96,7 @@ struct Inner {
     client: Client,
     discovery: Discovery,
     marked: Marked,
+    budget: Option<Budget>,
     store: RwLock<Store>,
     running: Mutex<HashMap<GroupKind, Running>>,
     notices: mpsc::Sender<Notice>,
@@ -104,6 +105,9 @@ struct Inner {
 
 #[derive(Debug)]
 struct Running {
+    resolved: Resolved,
+    /// Watched, or listed now and then.
+    is_watched: bool,
     synced: bool,
     /// What went wrong last before it was.
     trouble: Option<Trouble>,
@@ -129,11 +133,33 @@ impl ObjectWatches {
         marked: Marked,
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice>) {
+        Self::bounded(None, client, discovery, marked, cancel)
+    }
+
+    /// The same, with no more watches than these; the other kinds are listed now and then, and nothing is told of them in between.
+    pub fn within(
+        budget: Budget,
+        client: Client,
+        discovery: Discovery,
+        marked: Marked,
+        cancel: CancellationToken,
+    ) -> (Self, mpsc::Receiver<Notice>) {
+        Self::bounded(Some(budget), client, discovery, marked, cancel)
+    }
+
+    fn bounded(
+        budget: Option<Budget>,
+        client: Client,
+        discovery: Discovery,
+        marked: Marked,
+        cancel: CancellationToken,
+    ) -> (Self, mpsc::Receiver<Notice>) {
         let (notices, receiver) = mpsc::channel(NOTICES_WAITING);
         let inner = Inner {
             client,
             discovery,
             marked,
+            budget,
             store: RwLock::default(),
             running: Mutex::default(),
             notices,
@@ -142,51 +168,21 @@ impl ObjectWatches {
         (Self { inner: Arc::new(inner) }, receiver)
     }
 
-    /// Whether they are the same watches.
-    pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-
-    /// Starts watching a kind, unless it is watched already (in whatever version). False when it is not served.
+    /// Starts following a kind, unless it is followed already (in whatever version). False when it is not served. One that is listed now and then
+    /// is watched as soon as that may be.
     pub async fn ensure(&self, gvk: &GroupVersionKind) -> Result<bool, DiscoveryError> {
-        self.begin(gvk, Pace::Watch).await
-    }
-
-    /// The same, by a list now and this long after the end of each: nothing is told in between, and no connection is kept. A kind that is watched
-    /// already stays so.
-    pub async fn ensure_listed(&self, gvk: &GroupVersionKind, pause: Duration) -> Result<bool, DiscoveryError> {
-        self.begin(gvk, Pace::Lists(pause)).await
-    }
-
-    async fn begin(&self, gvk: &GroupVersionKind, pace: Pace) -> Result<bool, DiscoveryError> {
         let kind = group_kind(gvk);
-        if self.is_running(&kind) {
+        if self.inner.follow(&kind, None) {
             return Ok(true);
         }
-        let Some(resolved) = self.inner.discovery.resolve(gvk).await? else {
-            return Ok(false);
-        };
-        let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.contains_key(&kind) {
-            return Ok(true);
-        }
-        let end = self.inner.cancel.child_token();
-        let begun = Running {
-            synced: false,
-            trouble: None,
-            asked: Instant::now(),
-            end: end.clone(),
-        };
-        running.insert(kind.clone(), begun);
-        drop(running);
-        tokio::spawn(watch::run(Arc::clone(&self.inner), kind, (resolved, pace), end));
-        Ok(true)
+        let resolved = self.inner.discovery.resolve(gvk).await?;
+        Ok(resolved.is_some_and(|resolved| self.inner.follow(&kind, Some(resolved))))
     }
 
     /// Ends the watches of kinds that are not needed, which is asked with the time at which they were ensured last. What was seen of them is
     /// forgotten, and told to nobody.
     pub fn keep(&self, is_needed: impl Fn(&GroupKind, Instant) -> bool) {
-        let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.inner.running();
         running.retain(|kind, watch| {
             let is_kept = is_needed(kind, watch.asked);
             if !is_kept {
@@ -200,17 +196,13 @@ impl ObjectWatches {
 
     /// Whether every object of the kind has been seen since its watch was started.
     pub fn synced(&self, kind: &GroupKind) -> bool {
-        self.inner
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(kind)
-            .is_some_and(|running| running.synced)
+        let running = self.inner.running();
+        running.get(kind).is_some_and(|running| running.synced)
     }
 
     /// Why not every object of the kind has been seen, where the API server has said why.
     pub fn trouble(&self, kind: &GroupKind) -> Option<Trouble> {
-        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.inner.running();
         running.get(kind)?.trouble.clone()
     }
 
@@ -268,33 +260,27 @@ impl ObjectWatches {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-
-    fn is_running(&self, kind: &GroupKind) -> bool {
-        self.inner
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(kind)
-            .map(|watch| watch.asked = Instant::now())
-            .is_some()
-    }
 }
 
 impl Inner {
+    fn running(&self) -> MutexGuard<'_, HashMap<GroupKind, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn store(&self) -> std::sync::RwLockWriteGuard<'_, Store> {
         self.store.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes something of a watch, unless it was ended: another one of the kind may have begun.
     fn mark(&self, kind: &GroupKind, end: &CancellationToken, mark: impl FnOnce(&mut Running)) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running();
         if let Some(running) = running.get_mut(kind).filter(|_| !end.is_cancelled()) {
             mark(running);
         }
     }
 
     fn mark_stopped(&self, kind: &GroupKind, end: &CancellationToken) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running();
         if !end.is_cancelled() {
             running.remove(kind);
         }

@@ -6,12 +6,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::client::ClientBuilder;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::Layer;
 
 use super::kubeconfig::{Access, secret_name};
-use super::link::Link;
+use super::link::{Link, Told};
 use super::owner::{CONNECTIONS, Entry, Owner};
 use super::patience::Patience;
 use super::probe::{bounded, probe, unread};
@@ -19,7 +18,7 @@ use super::pulse::Pulse;
 use super::state::{News, Reason, State, Suspicion};
 use crate::client::{Bounds, ReachLayer};
 use crate::failure::chain;
-use crate::objects::Notice;
+use crate::objects::Budget;
 
 /// A healthy cluster that says nothing for so long is asked whether it is there. A watch says something every minute (a bookmark), so that one
 /// that is watched is not asked at all.
@@ -37,7 +36,7 @@ pub(super) struct Task {
 }
 
 /// A connection, and what its watches tell.
-type Standing = (Link, mpsc::Receiver<Notice>);
+type Standing = (Link, Told);
 
 /// Why there is no connection.
 enum Trouble {
@@ -114,7 +113,13 @@ impl Task {
         let client = bounds.around(ClientBuilder::new(pulse.layer(transport), "default"));
         probe(&client).await?;
         let owner = (settings.label.as_str(), self.entry.workload.owner.as_str());
-        let shared = (&self.owner.catalogues, self.owner.metrics.clone());
+        let budget = Budget {
+            watches: settings.watches,
+            list_pause: Patience::of(&self.entry.uid).spread(settings.list_pause),
+            matters: settings.matters,
+            count: self.owner.metrics.watches(),
+        };
+        let shared = (&self.owner.catalogues, budget);
         Ok(Link::new(access, (client, pulse), owner, shared, &self.entry.cancel))
     }
 
@@ -137,36 +142,21 @@ impl Task {
     }
 
     /// Keeps a connection until it is lost, or one of another kubeconfig is to take its place.
-    async fn stay(&self, (mut link, mut notices): Standing, patience: &Patience) -> End {
+    async fn stay(&self, (link, mut told): Standing, patience: &Patience) -> End {
         let connection = link.connection();
         self.entry.enter(State::Healthy(connection), &self.owner.metrics);
         self.say("the workload cluster is connected", None);
         let uid = Arc::clone(&self.entry.uid);
         self.owner.tell(News::Connected { uid }).await;
         let silence = patience.spread(SILENCE);
-        let list_pause = patience.spread(self.owner.settings.list_pause);
-        self.follow_kinds(&mut link, list_pause).await;
         let mut quiet_until = Instant::now();
         let end = loop {
-            let retry = link.retry();
             tokio::select! {
-                Some(notice) = notices.recv() => {
-                    if let Notice::Stopped(kind) = &notice {
-                        link.stopped(kind, list_pause);
-                        self.entry.note_unfollowed(true);
-                    }
-                    let uid = Arc::clone(&self.entry.uid);
-                    self.owner.tell(News::Objects { uid, notice }).await;
-                }
+                news = told.next(&self.entry.uid) => self.owner.tell(news).await,
                 () = self.entry.again.notified() => {
                     if self.entry.is_secret_newer() && self.is_renewed(&link).await {
                         break End::Renewed;
                     }
-                }
-                () = self.entry.kinds_changed.notified() => self.follow_kinds(&mut link, list_pause).await,
-                () = reach(retry) => {
-                    link.look_again();
-                    self.follow_kinds(&mut link, list_pause).await;
                 }
                 () = worried(&link, quiet_until, silence) => {
                     if let Err(end) = self.examine(&link).await {
@@ -181,12 +171,6 @@ impl Task {
             self.say("the kubeconfig of the workload cluster was renewed", None);
         }
         end
-    }
-
-    async fn follow_kinds(&self, link: &mut Link, list_pause: Duration) {
-        let settings = &self.owner.settings;
-        let all = link.follow(&self.entry.kinds(), settings.watches, list_pause).await;
-        self.entry.note_unfollowed(!all);
     }
 
     /// Whether the Secret says something else than what the connection was made of.
@@ -278,14 +262,6 @@ async fn worried(link: &Link, quiet_until: Instant, silence: Duration) {
     tokio::select! {
         () = failure => {}
         () = silent => {}
-    }
-}
-
-/// Waits for a time; for ever where there is none.
-async fn reach(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -50,9 +50,9 @@ impl WorkloadMetrics {
         self.of(state).dec();
     }
 
-    /// Watches that begin, or end where the number is negative.
-    pub(super) fn watches(&self, change: i64) {
-        self.watches.inc_by(change);
+    /// Of the watches, by whoever begins and ends them.
+    pub(super) fn watches(&self) -> Gauge {
+        self.watches.clone()
     }
 
     fn of(&self, state: &State) -> Gauge {

@@ -17,7 +17,6 @@
 
 pub mod addresses;
 mod cluster;
-mod kinds;
 pub mod kubeconfig;
 mod link;
 mod metrics;

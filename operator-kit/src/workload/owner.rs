@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use kube::client::Client;
-use kube::core::GroupVersionKind;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +17,7 @@ use super::state::{News, State};
 use super::transport::{Dial, Network};
 use crate::discovery::Catalogues;
 use crate::lease::Fence;
+use crate::object::GroupKind;
 
 /// Requests to one cluster under way at once, as long as they are answered soon. Watches come on top. A cluster has few objects of ours, and there
 /// are many clusters.
@@ -39,8 +39,10 @@ pub struct Settings {
     pub user_agent: HeaderValue,
     /// Where clusters may be.
     pub addresses: Addresses,
-    /// Most watches in one cluster.
+    /// Most watches in one cluster. One is that of its CRDs.
     pub watches: usize,
+    /// Of which kinds the watch matters more than that of others.
+    pub matters: fn(&GroupKind) -> bool,
     /// Between two lists of a kind for which there is no watch.
     pub list_pause: Duration,
     /// The key of the label that marks our objects.
@@ -57,6 +59,7 @@ impl Settings {
             user_agent,
             addresses: Addresses::default(),
             watches: 8,
+            matters: |_| true,
             list_pause: Duration::from_mins(10),
             label: label.to_owned(),
         }
@@ -101,8 +104,6 @@ pub(super) struct Entry {
     orders: Mutex<Orders>,
     /// Ask the cluster again, now.
     pub(super) again: Notify,
-    /// Other kinds are to be followed.
-    pub(super) kinds_changed: Notify,
     pub(super) cancel: CancellationToken,
 }
 
@@ -113,9 +114,6 @@ struct Orders {
     told: Option<String>,
     /// The version that was read last.
     read: Option<String>,
-    kinds: Arc<[GroupVersionKind]>,
-    /// Not all of them are followed yet.
-    unfollowed: bool,
 }
 
 impl WorkloadClusters {
@@ -174,29 +172,16 @@ impl WorkloadClusters {
         let entry = Arc::new(Entry {
             uid: Arc::from(uid),
             workload: workload.clone(),
-            state: RwLock::new(State::Disconnected),
+            state: RwLock::new(State::Connecting),
             orders: Mutex::default(),
             again: Notify::new(),
-            kinds_changed: Notify::new(),
             cancel: self.owner.cancel.child_token(),
         });
         entries.insert(Arc::clone(&entry.uid), Arc::clone(&entry));
         drop(entries);
-        self.owner.metrics.enters(&State::Disconnected);
+        self.owner.metrics.enters(&State::Connecting);
         let owner = Arc::clone(&self.owner);
         tokio::spawn(Task { owner, entry }.run());
-    }
-
-    /// Follows the marked objects of exactly these kinds, of which the first ones matter most: as many as there may be watches are watched, the others
-    /// listed now and then. Those that are not served are looked for again now and then, and with every call.
-    pub fn follow_kinds(&self, uid: &str, kinds: &[GroupVersionKind]) {
-        let entry = self.owner.entries().get(uid).cloned();
-        let Some(entry) = entry else { return };
-        let mut orders = entry.orders();
-        if orders.unfollowed || *orders.kinds != *kinds {
-            orders.kinds = Arc::from(kinds);
-            entry.kinds_changed.notify_one();
-        }
     }
 
     /// Something happened for which a cluster may answer now, such as its control plane being initialised: it is asked at once, and does not wait for the
@@ -294,13 +279,5 @@ impl Entry {
     pub(super) fn is_secret_newer(&self) -> bool {
         let orders = self.orders();
         orders.told.is_some() && orders.told != orders.read
-    }
-
-    pub(super) fn kinds(&self) -> Arc<[GroupVersionKind]> {
-        Arc::clone(&self.orders().kinds)
-    }
-
-    pub(super) fn note_unfollowed(&self, unfollowed: bool) {
-        self.orders().unfollowed = unfollowed;
     }
 }

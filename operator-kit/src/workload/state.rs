@@ -7,6 +7,7 @@ use kube::client::Client;
 use tokio::time::Instant;
 
 use super::kubeconfig::KubeconfigError;
+use crate::crd_watch::{CrdChange, CrdWatch};
 use crate::discovery::Discovery;
 use crate::objects::{Notice, ObjectWatches};
 
@@ -15,7 +16,7 @@ use crate::objects::{Notice, ObjectWatches};
 pub enum State {
     /// Nobody follows the cluster, or there is no kubeconfig of it.
     Disconnected,
-    /// The first attempt is under way.
+    /// The first attempt is under way: nobody has looked for the kubeconfig yet, or the cluster has not answered yet.
     Connecting,
     /// It answers.
     Healthy(Connection),
@@ -50,15 +51,10 @@ pub struct Connection {
     pub client: Client,
     /// What the cluster serves; read when somebody asks.
     pub discovery: Discovery,
-    /// The marked objects of the kinds that are followed.
+    /// What keeps that honest. It costs one of the watches.
+    pub crds: CrdWatch,
+    /// The marked objects of the kinds that are followed: as many as there may be watches are watched, the others listed now and then.
     pub objects: ObjectWatches,
-}
-
-impl Connection {
-    /// Whether it is the same one: what is watched through it goes on.
-    pub fn is(&self, other: &Self) -> bool {
-        self.objects.is(&other.objects)
-    }
 }
 
 impl fmt::Debug for Connection {
@@ -140,6 +136,13 @@ pub enum News {
     Lost {
         /// Of the Cluster.
         uid: Arc<str>,
+    },
+    /// It serves something that it did not, or no longer.
+    Served {
+        /// Of the Cluster.
+        uid: Arc<str>,
+        /// What; `None` when anything may be.
+        change: Option<CrdChange>,
     },
     /// Something is known of the marked objects in it.
     Objects {

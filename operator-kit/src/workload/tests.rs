@@ -25,6 +25,7 @@ use tower::{Service, service_fn};
 use super::kubeconfig::{Access, SECRET_TYPE};
 use super::*;
 use crate::lease::{Clock, Fence};
+use crate::object::GroupKind;
 use crate::objects::Notice;
 use crate::stub::{self, Answer, Asked, discovery, page};
 
@@ -208,6 +209,9 @@ fn answer(asked: &Asked) -> Answer {
         let mark = json!({ "type": "BOOKMARK", "object": {
             "apiVersion": "v1", "kind": "PartialObjectMetadata", "metadata": { "resourceVersion": "6" },
         } });
+        if asked.path.ends_with("/customresourcedefinitions") {
+            return Answer::Live(stream::pending().boxed());
+        }
         let marks = stream::repeat(mark).then(|mark| async move {
             sleep(Duration::from_mins(1)).await;
             mark
@@ -233,6 +237,12 @@ fn workload(cluster: &str) -> Workload {
 
 fn deployments() -> GroupVersionKind {
     GroupVersionKind::gvk("apps", "v1", "Deployment")
+}
+
+/// Follows a kind in the cluster `u`.
+async fn ensure(clusters: &WorkloadClusters, kind: &GroupVersionKind) {
+    let objects = clusters.get("u").connection().unwrap().objects.clone();
+    assert!(objects.ensure(kind).await.unwrap(), "{kind:?} is served");
 }
 
 /// Reads the news until one is this, and says what the others were.
@@ -413,7 +423,8 @@ async fn of_a_cluster_that_is_forgotten_nothing_is_left() {
     world.secret("one", 1, "t");
     let (clusters, mut told) = world.clusters(World::settings());
     clusters.follow("u", &workload("one"));
-    clusters.follow_kinds("u", &[deployments()]);
+    news(&mut told, connected).await;
+    ensure(&clusters, &deployments()).await;
     let synced = |news: &News| {
         matches!(
             news,
@@ -425,7 +436,7 @@ async fn of_a_cluster_that_is_forgotten_nothing_is_left() {
     };
     news(&mut told, synced).await;
     assert!(world.wires() > 0);
-    assert_eq!(clusters.owner_metrics().watched(), 1);
+    assert_eq!(clusters.owner_metrics().watched(), 2, "that of CRDs is one");
     clusters.forget("u");
     assert!(matches!(clusters.get("u"), State::Disconnected) && clusters.is_empty());
     sleep(Duration::from_secs(1)).await;
@@ -450,6 +461,7 @@ async fn a_cluster_whose_control_plane_is_ready_is_asked_at_once() {
         matches!(clusters.get("u"), State::Disconnected),
         "there is no kubeconfig yet"
     );
+    assert_eq!(news(&mut told, lost).await, [], "somebody has looked");
     world.secret("one", 1, "t");
     world.behave("one", Behaviour::Hangs);
     clusters.kubeconfig_written(("fleet", "one"), "1");
@@ -511,17 +523,22 @@ async fn kinds_beyond_the_budget_are_listed_now_and_then() {
     let world = World::new();
     world.secret("one", 1, "t");
     let settings = Settings {
-        watches: 1,
+        watches: 2,
+        matters: |kind| kind.kind == "Namespace",
         ..World::settings()
     };
     let (clusters, mut told) = world.clusters(settings);
     clusters.follow("u", &workload("one"));
+    news(&mut told, connected).await;
     let namespaces = GroupVersionKind::gvk("", "v1", "Namespace");
-    clusters.follow_kinds("u", &[deployments(), namespaces.clone()]);
+    let secrets = GroupVersionKind::gvk("", "v1", "Secret");
+    for kind in [&deployments(), &secrets] {
+        ensure(&clusters, kind).await;
+    }
     sleep(Duration::from_secs(5)).await;
     let objects = clusters.get("u").connection().unwrap().objects.clone();
     assert_eq!(objects.len(), 2, "both kinds were listed");
-    assert_eq!(clusters.owner_metrics().watched(), 1);
+    assert_eq!(clusters.owner_metrics().watched(), 2);
     sleep(Duration::from_mins(70)).await;
     let lists = |plural: &str| {
         world
@@ -531,32 +548,39 @@ async fn kinds_beyond_the_budget_are_listed_now_and_then() {
             .count()
     };
     assert_eq!(lists("/deployments?"), 1);
-    assert!((6..=9).contains(&lists("/namespaces?")), "{}", lists("/namespaces?"));
-    assert!(
-        world
-            .asked("/namespaces?")
-            .iter()
-            .all(|asked| !asked.contains("watch=true"))
-    );
+    assert!((6..=9).contains(&lists("/secrets?")), "{}", lists("/secrets?"));
+    let watches = |plural: &str| {
+        let asked = world.asked(plural);
+        asked.iter().filter(|asked| asked.contains("watch=true")).count()
+    };
+    assert_eq!(watches("/secrets?"), 0);
     // What is ours alone.
     let selected = world.asked("labelSelector=");
     assert!(
         selected.iter().all(|asked| asked.contains("part-of%3Downer")),
         "{selected:?}"
     );
-    // The other way round.
+    // One that matters takes the watch of one that does not.
     while told.try_recv().is_ok() {}
-    clusters.follow_kinds("u", &[namespaces, deployments()]);
-    sleep(Duration::from_secs(5)).await;
-    assert_eq!(
-        world
-            .asked("/namespaces?")
-            .iter()
-            .filter(|asked| asked.contains("watch=true"))
-            .count(),
-        1
+    let before = watches("/deployments?");
+    ensure(&clusters, &namespaces).await;
+    assert!(
+        objects.synced(&GroupKind::new("apps", "Deployment")),
+        "what is known stays"
     );
-    assert_eq!((objects.len(), clusters.owner_metrics().watched()), (2, 1));
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!((watches("/namespaces?"), lists("/deployments?")), (1, 2));
+    assert_eq!((objects.len(), clusters.owner_metrics().watched()), (3, 2));
+    for kind in [&secrets, &deployments()] {
+        ensure(&clusters, kind).await;
+    }
+    sleep(Duration::from_mins(30)).await;
+    assert_eq!((watches("/secrets?"), watches("/deployments?")), (0, before));
+    // It is no longer needed: what is left over goes to who asks first.
+    objects.keep(|kind, _| kind.kind != "Namespace");
+    ensure(&clusters, &secrets).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!((watches("/secrets?"), clusters.owner_metrics().watched()), (1, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -572,7 +596,7 @@ async fn a_cluster_that_says_something_is_not_asked_whether_it_is_there() {
         (30..=50).contains(&questions),
         "{questions}: nothing else is heard of it"
     );
-    clusters.follow_kinds("u", &[deployments()]);
+    ensure(&clusters, &deployments()).await;
     sleep(Duration::from_hours(1)).await;
     assert_eq!(world.asked("/version").len(), questions);
 }
