@@ -21,7 +21,7 @@ pub struct Kwok {
 impl Kwok {
     /// Starts one that plays every node of a control plane, also those that others make. Pods come to a node by the scheduler, which only
     /// runs with [`workloads`](crate::Options::workloads).
-    pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
+    pub fn start(control_plane: &ControlPlane) -> Result<Self> {
         let lab = Lab::load()?;
         let here = lab.kwok()?;
         let folder = control_plane.folder().join("kwok");
@@ -31,7 +31,8 @@ impl Kwok {
         for file in yaml_files(&here.stages)? {
             if !file.ends_with("kustomization.yaml") {
                 let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-                stages += &format!("---\n{text}");
+                stages.push_str("---\n");
+                stages.push_str(&text);
             }
         }
         let path = folder.join("stages.yaml");

@@ -25,6 +25,13 @@ pub const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
 /// Groups and plurals of what no chart of a test brings, besides our kinds and the providers'.
 const OF_NO_CHART: [(&str, &str); 2] = [("cluster.x-k8s.io", "clusters"), ("coordination.k8s.io", "leases")];
 
+/// What clusters of the shim are made of. The roles name what is usual there, and whoever runs the operator gives it one of its own for other kinds: to
+/// list and to watch them.
+const OF_THE_SHIM: [(&str, &str); 2] = [
+    ("controlplane.cluster.x-k8s.io", "shimcontrolplanes"),
+    ("infrastructure.cluster.x-k8s.io", "shimclusters"),
+];
+
 /// Whose rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OperatorName {
@@ -107,8 +114,9 @@ fn used<'a>(operator: OperatorName, events: impl IntoIterator<Item = &'a AuditEv
         let Some(object) = &event.object else { continue };
         match permission(&may, verb(event), object) {
             Some(permission) => drop(used.insert(permission)),
-            // Only the core operator touches what charts bring.
-            None if operator == OperatorName::Core && is_about_an_object_of_a_release(event, object) => {}
+            // Only the core operator touches what charts bring, and looks at what clusters are made of.
+            None if operator == OperatorName::Core
+                && (is_about_an_object_of_a_release(event, object) || is_a_look_at_the_shim(event, object)) => {}
             None => drop(wrong.insert(format!("{} {}", event.verb, event.request_uri))),
         }
     }
@@ -151,6 +159,11 @@ fn is_about_an_object_of_a_release(event: &AuditEvent, object: &ObjectReference)
         && object.subresource.is_empty()
         && VERBS_OF_OBJECTS.contains(&event.verb.as_str())
         && is_one_of_many
+}
+
+fn is_a_look_at_the_shim(event: &AuditEvent, object: &ObjectReference) -> bool {
+    let is_of_the_shim = OF_THE_SHIM.contains(&(object.api_group.as_str(), object.resource.as_str()));
+    is_of_the_shim && object.subresource.is_empty() && matches!(event.verb.as_str(), "list" | "watch")
 }
 
 fn note(used: &BTreeSet<Permission>) -> Result<()> {
@@ -229,6 +242,13 @@ mod tests {
             event("get", "", "", "secrets", ""),
             event("list", "?labelSelector=part-of", "", "secrets", ""),
             event("patch", "", "apps", "deployments", ""),
+            event(
+                "watch",
+                "?watch=true",
+                "controlplane.cluster.x-k8s.io",
+                "shimcontrolplanes",
+                "",
+            ),
         ] {
             used(OperatorName::Core, [&allowed]).expect("a right");
         }
@@ -239,6 +259,13 @@ mod tests {
             event("create", "", "", "serviceaccounts", "token"),
             event("impersonate", "", "", "users", ""),
             event("patch", "", "cluster.x-k8s.io", "clusters", ""),
+            event(
+                "list",
+                "?limit=50",
+                "controlplane.cluster.x-k8s.io",
+                "othercontrolplanes",
+                "",
+            ),
             event("delete", "", PROVIDER_GROUP, "tenderreleases", ""),
             event("delete", "", "coordination.k8s.io", "leases", ""),
         ] {

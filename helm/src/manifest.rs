@@ -282,7 +282,7 @@ pub(crate) fn plain(source: &str, text: &[u8], profile: &Profile) -> Result<Vec<
         let start = document.as_ptr().addr() - text.as_ptr().addr();
         let failed = |problem| ManifestError {
             source_file: source.to_owned(),
-            line: Some(text[..start].iter().filter(|byte| **byte == b'\n').count() + 1),
+            line: Some(text[..start].split(|byte| *byte == b'\n').count()),
             problem,
             rendered: Vec::new(),
         };

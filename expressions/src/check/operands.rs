@@ -87,9 +87,9 @@ impl<'s> Walk<'s> {
             return;
         }
         if let Kind::List(elements) = &right.kind {
-            elements
-                .iter()
-                .for_each(|element| self.value(left, of_left, element, scope));
+            for element in elements {
+                self.value(left, of_left, element, scope);
+            }
         }
         let element = of_right.element();
         if !of_left.may_be(element.kinds() | NULL) || differ(of_left, &element) {
@@ -187,7 +187,7 @@ impl<'s> Walk<'s> {
             Gives::Bytes => Type::Bytes,
             Gives::Duration => Type::Duration,
             Gives::Timestamp => Type::Timestamp,
-            Gives::Type => Type::Type,
+            Gives::Type => Type::Name,
             // `dyn()` is there to make the language forget the type.
             Gives::Same => Type::Any,
         }

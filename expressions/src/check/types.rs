@@ -19,8 +19,8 @@ pub(super) enum Type<'s> {
     Duration,
     Timestamp,
     /// The name of a type.
-    Type,
-    List(Box<Type<'s>>),
+    Name,
+    List(Box<Self>),
     Map,
     /// A place in the schema of an object: only this is unknown to the language itself, which lets any types meet there.
     Of(Place<'s>),
@@ -68,7 +68,7 @@ impl<'s> Type<'s> {
             Self::Bytes => BYTES,
             Self::Duration => DURATION,
             Self::Timestamp => TIMESTAMP,
-            Self::Type => TYPE,
+            Self::Name => TYPE,
             Self::List(_) => LIST,
             Self::Map => MAP,
             Self::Of(place) => match place.shape() {
@@ -98,7 +98,7 @@ impl<'s> Type<'s> {
             Self::Bytes => Some("bytes"),
             Self::Duration => Some("duration"),
             Self::Timestamp => Some("timestamp"),
-            Self::Type => Some("type"),
+            Self::Name => Some("type"),
             Self::Any | Self::Null | Self::List(_) | Self::Map | Self::Of(_) => None,
         }
     }
@@ -140,7 +140,7 @@ impl<'s> Type<'s> {
             Self::Bytes => "bytes",
             Self::Duration => "a duration",
             Self::Timestamp => "a timestamp",
-            Self::Type => "a type",
+            Self::Name => "a type",
             Self::List(_) => "a list",
             Self::Map => "a map",
             Self::Of(place) => match place.shape() {

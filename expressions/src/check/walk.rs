@@ -110,7 +110,9 @@ impl<'s> Walk<'s> {
             }
             Kind::Negate(operand) => self.negative(operand, scope),
             Kind::And(operands) | Kind::Or(operands) => {
-                operands.iter().for_each(|operand| self.truth(operand, scope));
+                for operand in operands {
+                    self.truth(operand, scope);
+                }
                 Type::Bool
             }
             Kind::Binary { operator, left, right } => self.binary(node, *operator, left, right, scope),
@@ -165,7 +167,7 @@ impl<'s> Walk<'s> {
             return self.object(node, kind, scope);
         }
         if TYPES.contains(&name) {
-            return Type::Type;
+            return Type::Name;
         }
         let offer = offer(name, self.objects.keys().map(String::as_str));
         self.error(
@@ -321,22 +323,22 @@ impl<'s> Walk<'s> {
     }
 
     pub(super) fn error(&mut self, node: &Node, scope: Scope<'_, 's>, message: &str) {
-        self.find(Severity::Error, node, self.path(node, scope), message);
+        self.find(Severity::Error, node, &self.path(node, scope), message);
     }
 
     /// Says once of each path what could not be checked.
     fn note(&mut self, node: &Node, scope: Scope<'_, 's>, message: &str) {
         let path = self.path(node, scope);
         if self.noted.insert(path.clone()) {
-            self.find(Severity::Note, node, path, message);
+            self.find(Severity::Note, node, &path, message);
         }
     }
 
-    fn find(&mut self, severity: Severity, node: &Node, path: String, message: &str) {
+    fn find(&mut self, severity: Severity, node: &Node, path: &str, message: &str) {
         self.findings.push(Finding {
             severity,
             position: self.expression.position(node),
-            path: cut(&path),
+            path: cut(path),
             message: cut_to(message, LONGEST_MESSAGE),
         });
     }

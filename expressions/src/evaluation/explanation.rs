@@ -1,5 +1,7 @@
 //! Words for whoever waits: which values made a part false.
 
+use std::fmt::Write;
+
 use super::{
     Side, conversions, durations,
     value::{Entries, List, Value},
@@ -22,19 +24,23 @@ pub(super) fn sides<'a>(walk: &Walk<'a>, node: &'a Node) -> Vec<Side> {
 
 fn collect<'a>(walk: &Walk<'a>, node: &'a Node, found: &mut Vec<Side>) {
     match &node.kind {
-        Kind::Or(operands) | Kind::And(operands) => operands.iter().for_each(|operand| collect(walk, operand, found)),
+        Kind::Or(operands) | Kind::And(operands) => {
+            for operand in operands {
+                collect(walk, operand, found);
+            }
+        }
         Kind::Not(operand) if !matches!(operand.kind, Kind::Name(_) | Kind::Select { .. }) => {
-            collect(walk, operand, found)
+            collect(walk, operand, found);
         }
         Kind::Binary { operator, left, right } if operator.compares() => {
             show(walk, left, found);
             show(walk, right, found);
         }
-        Kind::Call { target, arguments, .. } => target
-            .as_deref()
-            .into_iter()
-            .chain(arguments)
-            .for_each(|operand| show(walk, operand, found)),
+        Kind::Call { target, arguments, .. } => {
+            for operand in target.as_deref().into_iter().chain(arguments) {
+                show(walk, operand, found);
+            }
+        }
         Kind::Macro { range, .. } => show(walk, range, found),
         Kind::Name(_) | Kind::Select { .. } | Kind::Not(_) | Kind::Index { .. } => show(walk, node, found),
         Kind::Choice { condition, .. } => collect(walk, condition, found),
@@ -85,9 +91,11 @@ fn tell(value: &Value<'_>, told: &mut String) {
         Value::Double(value) => told.push_str(&conversions::written(*value)),
         Value::Text(text) => {
             let shown: String = text.chars().take(LONGEST).collect();
-            told.push_str(&format!("{shown:?}"));
+            let _ = write!(told, "{shown:?}");
         }
-        Value::Bytes(bytes) => told.push_str(&format!("{} bytes", bytes.len())),
+        Value::Bytes(bytes) => {
+            let _ = write!(told, "{} bytes", bytes.len());
+        }
         Value::Duration(nanoseconds) => told.push_str(&durations::written(*nanoseconds)),
         Value::Timestamp(timestamp) => told.push_str(&timestamp.to_string()),
         Value::Type(name) => told.push_str(name),

@@ -157,7 +157,7 @@ fn types_that_do_not_fit_are_wrong_with_position_and_part() {
 }
 
 /// What an evaluation of a list of a thousand numbers and a text of a megabyte may take on a slow machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 fn hostile_expressions_end_within_the_budget() {
@@ -178,7 +178,7 @@ fn hostile_expressions_end_within_the_budget() {
     let literals = format!("o.l.all(x, [{}].size() > 0)", "x,".repeat(4000));
     let in_keys = format!(
         "o.l.all(x, !(x in {{{}}}))",
-        (0..1000).map(|key| format!("'{key}':1,")).collect::<String>()
+        (0..1000).map(|key| format!("'{key}':1")).collect::<Vec<_>>().join(",")
     );
     let texts = [
         nested, maps, &doubled, &lists, searched, compared, counted, contained, absorbed, &literals, &in_keys,
