@@ -19,8 +19,8 @@ mod cluster;
 mod control_plane;
 mod course;
 mod findings;
-mod handler;
 mod hook;
+mod hook_set;
 mod marks;
 mod moment;
 mod observed;
@@ -42,8 +42,8 @@ pub use self::{
         Course, CourseInput, Kind, SINGLE_STAGE, Stage, StageKey, Stages, charts_needed, charts_that_stay, course,
         kind, stages,
     },
-    handler::{FailurePolicy, Handler, HookSet},
     hook::Hook,
+    hook_set::{FailurePolicy, Handler, HookSet},
     marks::{CreatedWith, HookCalled, Marks, noted},
     moment::due,
     observed::{AddonObserved, ChartSeen, Connection, Layout, MemoSeen, StageConditions},
