@@ -23,10 +23,6 @@ async fn installed(journey: &mut Journey, ground: &Ground) -> Result<String> {
     Ok(class)
 }
 
-fn agents(client: &Client) -> Api<Deployment> {
-    Api::namespaced(client.clone(), stack::AGENT.0)
-}
-
 /// Deletes an object, changes a second and takes the labels off a third, as users with enough rights do.
 async fn meddle(client: &Client) -> Result<()> {
     let notes: Api<ConfigMap> = Api::namespaced(client.clone(), stack::NOTE.0);
@@ -34,12 +30,17 @@ async fn meddle(client: &Client) -> Result<()> {
     let image = json!({ "spec": { "template": { "spec": {
         "containers": [{ "name": "agent", "image": "registry.example.com/somebody:else" }],
     } } } });
-    let changed = agents(client).patch(stack::AGENT.1, &PatchParams::default(), &Patch::Strategic(image));
-    changed.await.context("failed to change the agent")?;
+    let agents: Api<Deployment> = Api::namespaced(client.clone(), stack::AGENT.0);
+    let changed = agents
+        .patch(stack::AGENT.1, &PatchParams::default(), &Patch::Strategic(image))
+        .await;
+    changed.context("failed to change the agent")?;
     let settings: Api<ConfigMap> = Api::namespaced(client.clone(), stack::SETTINGS.0);
     let unlabelled = json!({ "metadata": { "labels": { labels::PART_OF: null, labels::INSTANCE: null } } });
-    let unlabelled = settings.patch(stack::SETTINGS.1, &PatchParams::default(), &Patch::Merge(unlabelled));
-    unlabelled.await.map(drop).context("failed to take the labels away")
+    let unlabelled = settings
+        .patch(stack::SETTINGS.1, &PatchParams::default(), &Patch::Merge(unlabelled))
+        .await;
+    unlabelled.map(drop).context("failed to take the labels away")
 }
 
 #[test]

@@ -215,8 +215,10 @@ pub(crate) async fn release_of(journey: &Journey, tag: &str, source: &str, versi
 pub(crate) async fn set_topology(journey: &Journey, class: &str, kubernetes: &str) -> Result<()> {
     let topology = json!({ "spec": { "topology": { "class": class, "version": kubernetes } } });
     let clusters = journey.objects(CLUSTER_API, "Cluster");
-    let patched = clusters.patch(CLUSTER, &PatchParams::default(), &Patch::Merge(topology));
-    patched.await.map(drop).context("failed to change the Cluster")
+    let patched = clusters
+        .patch(CLUSTER, &PatchParams::default(), &Patch::Merge(topology))
+        .await;
+    patched.map(drop).context("failed to change the Cluster")
 }
 
 /// Waits until the Cluster is so.
