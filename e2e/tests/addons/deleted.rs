@@ -41,7 +41,7 @@ fn stages_run_before(release: Release) -> Result<()> {
         let class = class(journey, "v1", "v1").await?;
         journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
         ground.complete(journey, &class, "v1").await?;
-        let web = ground.web(journey);
+        let web = ground.web();
         web.hold(Hold::Deletion);
         ask_for_the_end(journey).await?;
         eventually(SOON, "the control plane to be on its way out", async || {
@@ -50,7 +50,7 @@ fn stages_run_before(release: Release) -> Result<()> {
             Ok(())
         })
         .await?;
-        let there = stack::marked(&ground.workload.client(), &journey.namespace).await?;
+        let there = stack::marked(&ground.workload.client(), &ground.home).await?;
         for trace in ["ConfigMap cluster-addon-lighthouse", "Mooring cluster-addon-lighthouse"] {
             ensure!(!there.contains(trace), "{trace} is among {there:#?}");
         }
@@ -82,7 +82,7 @@ fn f15_a_cluster_whose_api_server_is_away_says_what_holds_it_up_and_goes_when_so
         journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
         ground.complete(journey, &class, "v1").await?;
         let away = Workload::away(ground.workload.access()).await?;
-        ground.web(journey).serve(&away);
+        ground.web().serve(&away);
         ask_for_the_end(journey).await?;
         let way_round = format!("BeforeClusterDelete@{class}");
         until_cluster(journey, "the Cluster to say what holds it up", |cluster| {

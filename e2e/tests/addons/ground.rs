@@ -8,7 +8,7 @@ use crds::{
 };
 use e2e::{
     ControlPlane, Journey, Options,
-    audit::AuditEvents,
+    audit::{AuditEvents, Mark},
     cluster_api::{Manager, Provider, Release},
     eventually,
     hooks::Recorder,
@@ -17,7 +17,10 @@ use e2e::{
     shim::{Contract, PlayedCluster, Shim, Workload, install},
     webhooks::Certificates,
 };
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{
+    Api,
+    api::{DynamicObject, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use crate::stack;
@@ -28,7 +31,7 @@ pub(crate) const CLUSTER: &str = "web";
 /// The name under which Cluster API knows the operator.
 const EXTENSION: &str = "core-operator";
 /// How the operator calls itself at every API server.
-const OPERATOR: &str = "core-operator";
+const OPERATOR: &str = "stackwright-core-operator";
 /// The API servers of workload clusters are on this machine here.
 const LOOPBACK: &str = "--allow-workload-loopback";
 
@@ -38,12 +41,37 @@ pub(crate) struct Ground {
     kwok: Option<Kwok>,
     _manager: Manager,
     pub(crate) workload: ControlPlane,
+    /// The namespace of the Cluster.
+    pub(crate) home: String,
+    /// In the audit log of the workload cluster, before there was anything of ours.
+    begun: Mark,
 }
 
 /// Runs one course on a control plane of its own, with Cluster API of this minor, the shim and our operator, which Cluster API asks.
 pub(crate) fn course(release: Release, run: impl AsyncFnOnce(&mut Journey, &mut Ground) -> Result<()>) -> Result<()> {
+    course_of(Scope::One, release, run)
+}
+
+/// What the operator looks after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The namespace of the journey.
+    One,
+    /// Everything.
+    All,
+}
+
+/// The same with an operator that looks after more.
+pub(crate) fn course_of(
+    scope: Scope,
+    release: Release,
+    run: impl AsyncFnOnce(&mut Journey, &mut Ground) -> Result<()>,
+) -> Result<()> {
     journey(async |here| {
         here.elsewhere(async |journey| {
+            if scope == Scope::All {
+                journey.options.namespace.clear();
+            }
             let mut ground = Ground::prepare(journey, release).await?;
             let ended = run(journey, &mut ground).await;
             ended.with_context(|| format!("{:#?}", ground.shim.troubles()))
@@ -79,13 +107,15 @@ impl Ground {
             shim,
             kwok: Some(kwok),
             _manager: manager,
+            begun: workload.audit_log().mark().await?,
+            home: journey.namespace.clone(),
             workload,
         })
     }
 
     /// The Cluster, as the test directs what the providers do with it.
-    pub(crate) fn web(&self, journey: &Journey) -> PlayedCluster {
-        self.shim.cluster(&journey.namespace, CLUSTER)
+    pub(crate) fn web(&self) -> PlayedCluster {
+        self.shim.cluster(&self.home, CLUSTER)
     }
 
     /// From now on no Pod becomes ready.
@@ -101,7 +131,7 @@ impl Ground {
 
     /// Waits until the Cluster has all that this version of the stack brings, marked, told row by row, and nothing else of ours; the answer is its ClusterAddon.
     pub(crate) async fn complete(&self, journey: &Journey, class: &str, version: &str) -> Result<ClusterAddon> {
-        let api = journey.api::<ClusterAddon>();
+        let api: Api<ClusterAddon> = Api::namespaced(journey.client.clone(), &self.home);
         eventually(SOON, format!("the add-ons of {version} to be complete"), async || {
             let addon = api.get(&name_for(CLUSTER)).await?;
             let told = status(&addon);
@@ -114,7 +144,7 @@ impl Ground {
             );
             let open = told.stages.iter().filter(|stage| stage.phase != StagePhase::Done);
             ensure!(open.count() == 0, "{:#?}", told.stages);
-            stack::stands(&self.workload.client(), &journey.namespace, version).await?;
+            stack::stands(&self.workload.client(), &self.home, version).await?;
             stack::is_told(&told, version)?;
             Ok(addon)
         })
@@ -126,6 +156,10 @@ impl Ground {
     pub(crate) async fn looks_write_nothing(&self, journey: &Journey, words: &str) -> Result<()> {
         let mut attempts = 0..;
         let mut word = || format!("{words}-{}", attempts.next().unwrap_or_default());
+        ensure!(
+            !self.written_since(self.begun).await?.is_empty(),
+            "it goes by another name"
+        );
         ask(journey, &word()).await?;
         let mut last = String::new();
         for _ in 0..LOOKS {
@@ -133,8 +167,7 @@ impl Ground {
             let there = self.workload.audit_log().mark().await?;
             ask(journey, &word()).await?;
             let here = journey.requests_since(here).await?.writes();
-            let there = self.workload.audit_log().since(there).await?;
-            let there = there.of_agent(OPERATOR).writes();
+            let there = self.written_since(there).await?;
             if there.is_empty() && is_one_answer(&here) {
                 return Ok(());
             }
@@ -144,7 +177,7 @@ impl Ground {
     }
 
     /// What the operator asked the API server of the workload cluster to change since then.
-    pub(crate) async fn written_since(&self, mark: e2e::audit::Mark) -> Result<Vec<String>> {
+    pub(crate) async fn written_since(&self, mark: Mark) -> Result<Vec<String>> {
         let events = self.workload.audit_log().since(mark).await?.of_agent(OPERATOR).writes();
         Ok(events
             .iter()

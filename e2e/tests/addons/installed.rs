@@ -25,13 +25,15 @@ use crate::{
 fn come_stage_by_stage(release: Release) -> Result<()> {
     course(release, async |journey, ground| {
         let class = class(journey, "v1", "v1").await?;
-        let web = ground.web(journey);
+        let web = ground.web();
         web.hold(Hold::Machines);
         // Nobody's business: it has no class.
         journey
             .apply(json!({
                 "apiVersion": CLUSTER_API, "kind": "Cluster", "metadata": { "name": "classic" },
-                "spec": { "paused": true },
+                "spec": { "paused": true, "infrastructureRef": {
+                    "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "ShimCluster", "name": "classic",
+                } },
             }))
             .await?;
         let made = journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
@@ -47,7 +49,7 @@ fn come_stage_by_stage(release: Release) -> Result<()> {
         let message = told.stages[0].message.as_deref().unwrap_or_default();
         ensure!(message.contains("readyReplicas"), "{message}");
         ensure!(!told.ready && told.applied.is_none(), "{told:#?}");
-        let there = stack::marked(&ground.workload.client(), &journey.namespace).await?;
+        let there = stack::marked(&ground.workload.client(), &ground.home).await?;
         ensure!(
             there.contains("Deployment cluster-addon-network") && !there.contains("Namespace quay"),
             "{there:#?}"

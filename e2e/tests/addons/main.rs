@@ -6,5 +6,7 @@ mod deleted;
 mod faulty;
 mod ground;
 mod installed;
+mod shared;
 mod stack;
 mod upgraded;
+mod values;

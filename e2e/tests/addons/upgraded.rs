@@ -66,7 +66,7 @@ async fn lose_the_network(ground: &mut Ground) -> Result<()> {
 fn both_together(release: Release, weather: Weather) -> Result<()> {
     course(release, async |journey, ground| {
         let [old, new] = [class(journey, "v1", "v1").await?, class(journey, "v2", "v2").await?];
-        let web = ground.web(journey);
+        let web = ground.web();
         web.hold(Hold::Machines);
         journey.apply(cluster(CLUSTER, &old, "v1.34.0", 1)).await?;
         let waits = |status: &_| phases(status).first() == Some(&("network", StagePhase::WaitingForPostCondition));
@@ -94,7 +94,7 @@ fn both_together(release: Release, weather: Weather) -> Result<()> {
         weather.strike(journey).await?;
         let waits = |status: &_| phases(status) == [("network", StagePhase::Done), ("lighthouse", StagePhase::Pending)];
         until_addon(journey, "the stage after the upgrade to be next", waits).await?;
-        is_half_way(journey, ground).await?;
+        is_half_way(ground).await?;
 
         web.release(Hold::Upgrade);
         let addon = ground.complete(journey, &new, "v2").await?;
@@ -126,15 +126,15 @@ async fn is_held_back(journey: &Journey, ground: &Ground) -> Result<()> {
             .all(|word| said.contains(word))
     })
     .await?;
-    is_half_way(journey, ground).await?;
+    is_half_way(ground).await?;
     let plane = control_plane(journey).await?;
     ensure!(plane.data["spec"]["version"] == "v1.34.0", "{:#}", plane.data);
     Ok(())
 }
 
 /// The first stage has done its work and the second has not begun; what leaves the add-ons is there until all is done.
-async fn is_half_way(journey: &Journey, ground: &Ground) -> Result<()> {
-    let there = stack::marked(&ground.workload.client(), &journey.namespace).await?;
+async fn is_half_way(ground: &Ground) -> Result<()> {
+    let there = stack::marked(&ground.workload.client(), &ground.home).await?;
     for trace in ["ConfigMap cluster-addon-network", "ConfigMap cluster-addon-routes"] {
         ensure!(there.contains(trace), "{trace} is not among {there:#?}");
     }
