@@ -1,48 +1,62 @@
-//! The driver of ClusterAddon: see to its presence, observe, plan, write the status, say when to look again.
+//! The driver of ClusterAddon: see to its presence, observe, plan, execute, write the status, say when to look again.
 //!
 //! Clusters that have no ClusterAddon yet have no place in the queue of the driver: [`making`] is theirs.
 
 mod charts;
+mod conditions;
 mod made;
 mod making;
 mod memory;
 mod observe;
+mod own;
 mod parts;
-mod plan;
 mod presence;
 mod seen;
 mod status;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crds::cluster_addon::{ClusterAddon, name_for};
+use crds::events::Happening;
 use crds::labels;
+use futures::channel::mpsc::UnboundedSender;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
+use operator_kit::events::EventType;
 use operator_kit::flags::ScopeArgs;
 use operator_kit::telemetry::log_refusal;
+use planning::addon::{AddonObserved, AddonPlan, AddonWaiting, StageKey, Step, plan};
 use planning::election::shard_of;
 use planning::next::retry_delay_seconds;
+use planning::objects::{corrected, corrections};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::making::make;
+pub(crate) use self::memory::AddonMemory;
 
-use self::memory::AddonMemory;
-use self::observe::observe;
+use self::charts::AddonCharts;
+use self::observe::{Found, Subject};
+use self::own::AddonOwner;
 use self::parts::Parts;
-use self::plan::plan;
 use self::presence::{Presence, see_to};
 use self::status::write_status;
 use crate::by_kind::KindChange;
 use crate::context::Context;
 use crate::driver::Look;
 use crate::freshest::Freshest;
-use crate::objects::{Memories, Memory, lock};
+use crate::objects::{Memories, Memory, Outcome, Pass, lock};
 use crate::spans::reconciled;
+
+/// Rounds of one reconcile. A chart takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
+const ROUNDS: usize = 3;
+
+/// Until what must hold around a stage is looked at again, where nothing tells of a change before.
+const CONDITIONS_AGAIN: Duration = Duration::from_secs(5);
 
 /// Namespace and name of a Cluster.
 pub(crate) type ClusterPlace = (String, String);
@@ -53,6 +67,7 @@ pub(crate) struct Addons {
     /// Control planes and what providers make of Clusters.
     pub(crate) parts: Parts,
     pub(crate) memories: Memories<ClusterAddon, AddonMemory>,
+    charts: AddonCharts,
     /// The only namespace that is looked after, or empty.
     pub(crate) namespace: String,
     /// The value of the label without which the watch does not show a ClusterAddon, or empty.
@@ -60,12 +75,13 @@ pub(crate) struct Addons {
 }
 
 impl Addons {
-    /// Those in this scope, and where it is told that something changed that belongs to their Clusters.
+    /// Those in this scope, which are woken through this queue, and where it is told that something changed that belongs to their Clusters.
     pub(crate) fn new(
         objects: Freshest<ClusterAddon>,
         client: &Client,
         (discovery, crds): (&Discovery, &CrdWatch),
         scope: &ScopeArgs,
+        woken: UnboundedSender<ObjectRef<ClusterAddon>>,
         stop: &CancellationToken,
     ) -> (Self, UnboundedReceiver<KindChange>) {
         let ScopeArgs {
@@ -83,10 +99,23 @@ impl Addons {
             objects,
             parts,
             memories: Memories::default(),
+            charts: AddonCharts::new(woken),
             namespace,
             watch_filter,
         };
         (addons, changes)
+    }
+
+    /// A ClusterAddon is gone, or is no longer ours to work on: nothing of it is kept.
+    fn forget(&self, context: &Context, part_of: &str, addon: &ObjectRef<ClusterAddon>) {
+        self.charts.forget(&context.charts, addon);
+        let cluster = self
+            .memories
+            .forget(part_of)
+            .and_then(|memory| lock(&memory.own).cluster.take());
+        if let (Some(workloads), Some(cluster)) = (&context.workloads, cluster) {
+            workloads.forget(&cluster);
+        }
     }
 
     /// The ClusterAddon of a Cluster.
@@ -112,52 +141,176 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         return Look::Done(None);
     };
     let part_of = labels::part_of("ClusterAddon", &namespace, &name);
+    let reference = ObjectRef::new(&name).within(&namespace);
     let Some(addon) = addons.objects.get(&namespace, &name) else {
-        addons.memories.forget(&part_of);
+        addons.forget(&context, &part_of, &reference);
         return Look::Done(None);
     };
     let Some(pass) = context
         .tenure
         .enter(shard_of(&namespace, &name, context.tenure.count()))
     else {
+        addons.forget(&context, &part_of, &reference);
         return Look::NotOurs;
     };
     let memory = addons
         .memories
         .of(&part_of, &ObjectRef::from_obj(addon.as_ref()), pass.term());
-    let work = Box::pin(work_on(&context, addons, addon, &memory));
+    let subject = Subject {
+        context: &context,
+        addons,
+        part_of: &part_of,
+        memory: &memory,
+    };
+    let work = Box::pin(work_on(subject, addon));
     Look::Done(reconciled("ClusterAddon", &namespace, &name, work).await)
 }
 
 /// Reconciles one ClusterAddon; `None` means that only a change can change the decision.
-async fn work_on(
-    context: &Context,
-    addons: &Addons,
-    addon: Arc<ClusterAddon>,
-    memory: &Memory<AddonMemory>,
-) -> Option<Duration> {
+async fn work_on(subject: Subject<'_>, addon: Arc<ClusterAddon>) -> Option<Duration> {
+    let Subject {
+        context,
+        addons,
+        memory,
+        ..
+    } = subject;
     let (namespace, cluster) = cluster_of(&addon)?;
-    let (addon, sight) = match Box::pin(see_to(context, addons, &namespace, &cluster)).await {
-        Ok(Presence::Tended { addon, sight }) => (addon, sight),
-        Ok(Presence::Settled) => {
-            lock(&memory.own).refusals = 0;
-            return None;
+    memory.hear(addon.annotations().get(labels::REQUESTED_AT)).await;
+    for _ in 0..ROUNDS {
+        let (addon, sight) = match Box::pin(see_to(context, addons, &namespace, &cluster)).await {
+            Ok(Presence::Tended { addon, sight }) => (addon, sight),
+            Ok(Presence::Settled) => {
+                lock(&memory.own).refusals = 0;
+                return None;
+            }
+            Err(error) => return Some(after_refusal(&addon, memory, &error.words())),
+        };
+        let looking = Box::pin(subject.observe(&addon, &sight));
+        let found = context
+            .looking
+            .at("ClusterAddon", &namespace, &addon.name_any(), looking)
+            .await?;
+        let plan = decide(context, &found.observed);
+        if memory.is_to_evaluate(conditions_of(&plan)) {
+            continue;
         }
-        Err(error) => return Some(after_refusal(&addon, memory, &error.words())),
-    };
-    let looking = Box::pin(observe(context, addons, &addon, sight));
-    let observed = context
-        .looking
-        .at("ClusterAddon", &namespace, &addon.name_any(), looking)
-        .await?;
-    let plan = plan(&observed, context.now());
-    match write_status(context, addons, &addon, &plan.status).await {
-        Ok(()) => {
-            lock(&memory.own).refusals = 0;
-            context.until(plan.next)
+        if plan.steps.is_empty() {
+            return settle(subject, &addon, &found, &plan).await;
         }
-        Err(message) => Some(after_refusal(&addon, memory, &message)),
+        match perform(subject, &addon, &found, &plan).await {
+            Outcome::Current(_) => {}
+            Outcome::Refused { message } => return Some(after_refusal(&addon, memory, &message)),
+            // The end of the rendering wakes it.
+            Outcome::Awaited(_) => return None,
+        }
     }
+    Some(Duration::ZERO)
+}
+
+fn decide(context: &Context, observed: &AddonObserved) -> AddonPlan {
+    let now = context.now();
+    let plan = plan(observed, now);
+    if let Some(recorder) = &context.recorder {
+        recorder.record("addon", observed, now, &plan);
+    }
+    plan
+}
+
+/// The stages whose conditions a plan waits for.
+fn conditions_of(plan: &AddonPlan) -> BTreeSet<StageKey> {
+    let stages = plan.waiting.iter().filter_map(|waiting| match waiting {
+        AddonWaiting::Condition { stage } => Some(stage.clone()),
+        _ => None,
+    });
+    stages.collect()
+}
+
+/// Performs the steps of a plan, and tells people what they did of their own accord.
+async fn perform(
+    subject: Subject<'_>,
+    addon: &Arc<ClusterAddon>,
+    found: &Found,
+    plan: &AddonPlan,
+) -> Outcome<ClusterAddon> {
+    let Subject {
+        context,
+        part_of,
+        memory,
+        ..
+    } = subject;
+    let owner = AddonOwner { subject, found, plan };
+    let are_for_objects = plan.steps.iter().flat_map(Step::on_objects).next().is_some();
+    let place = match &found.place {
+        Some(place) => place,
+        // Nothing that is meant for a workload cluster may ever be written here.
+        None if are_for_objects => return Outcome::Current(Arc::clone(addon)),
+        None => &context.management,
+    };
+    let wanted = owner.wanted();
+    let pass = Pass {
+        clock: &context.clock,
+        metrics: &context.metrics,
+        events: &context.events,
+        place,
+        part_of,
+        memory: &memory.objects,
+        intents: Some(&wanted),
+        owner: &owner,
+    };
+    let outcome = pass.run(Arc::clone(addon), &plan.steps).await;
+    let none = BTreeSet::new();
+    let set = found.observed.set(Some(&wanted), &found.observed.objects, &none);
+    let memories = lock(&memory.objects);
+    let done = corrections(&plan.steps).filter(|key| memories.get(key).is_some_and(|object| object.verified.is_some()));
+    if let Some(message) = corrected(&set, done) {
+        let about = addon.object_ref(&());
+        let (namespace, name) = (&about.namespace, &about.name);
+        tracing::info!(
+            kind = "ClusterAddon",
+            namespace,
+            name,
+            what = message,
+            "drift corrected"
+        );
+        context
+            .events
+            .publish(about, EventType::Normal, Happening::DriftCorrected, &message);
+    }
+    outcome
+}
+
+/// Writes the status that follows, and says when to look again.
+async fn settle(subject: Subject<'_>, addon: &ClusterAddon, found: &Found, plan: &AddonPlan) -> Option<Duration> {
+    let Subject {
+        context,
+        addons,
+        memory,
+        ..
+    } = subject;
+    match write_status(context, addon, &plan.status).await {
+        Ok(written) => {
+            if written.resource_version() != addon.resource_version() {
+                lock(&memory.own).status_written_at = Some(context.now());
+            }
+            addons.objects.note(written);
+        }
+        Err(message) => return Some(after_refusal(addon, memory, &message)),
+    }
+    let charts = {
+        let mut own = lock(&memory.own);
+        own.refusals = 0;
+        Arc::clone(&own.charts)
+    };
+    if let Some(usable) = &found.usable
+        && plan.status.ready
+    {
+        charts.lock().await.settle(&usable.bundle);
+    }
+    let again = context.until(plan.next.sooner(found.next));
+    if conditions_of(plan).is_empty() {
+        return again;
+    }
+    Some(again.map_or(CONDITIONS_AGAIN, |again| again.min(CONDITIONS_AGAIN)))
 }
 
 /// When to look again after the API server refused something, or did not answer.

@@ -2,6 +2,7 @@
 //! decides about these.
 
 mod facts;
+mod mark;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::facts::{ClusterFacts, Part};
+pub(crate) use self::mark::Mark;
 use crate::shared_answer::SharedAnswer;
 
 /// The class that a Cluster uses.

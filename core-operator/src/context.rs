@@ -35,6 +35,7 @@ use crate::providers::Providers;
 use crate::release::{Claims, LiveMarks, ReleaseMemory};
 use crate::sources::Sources;
 use crate::stack::StackMemories;
+use crate::workloads::Workloads;
 
 /// Handles only; what is remembered of an object lives in [`Memories`].
 pub(crate) struct Context {
@@ -51,6 +52,8 @@ pub(crate) struct Context {
     pub(crate) releases: Freshest<ClusterStackRelease>,
     /// Where the add-ons of Clusters are looked after.
     pub(crate) addons: Option<Addons>,
+    /// The ways to their workload clusters.
+    pub(crate) workloads: Option<Workloads>,
     pub(crate) memories: Memories<ClusterStackRelease, ReleaseMemory>,
     pub(crate) claims: Claims,
     pub(crate) live_marks: LiveMarks,

@@ -279,7 +279,8 @@ fn assemble(
     let (leftovers, left_behind) = Leftovers::start(client.clone(), discovery.clone(), &crds, here, stop.clone());
     let (providers, provider_changes) =
         Providers::new(client.clone(), discovery.clone(), crds.clone(), here, stop.clone());
-    let add_ons = |(objects, _)| Addons::new(objects, client, (&discovery, &crds), &args.scope, stop);
+    let woken = triggers.of_addons();
+    let add_ons = |(objects, _)| Addons::new(objects, client, (&discovery, &crds), &args.scope, woken, stop);
     let (addons, part_changes) = own.addons.map(add_ons).unzip();
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
@@ -299,6 +300,7 @@ fn assemble(
         stacks: own.stacks,
         releases: own.releases,
         addons,
+        workloads: None,
         memories: Memories::default(),
         claims: Claims::default(),
         live_marks: LiveMarks::of(here),
@@ -324,7 +326,7 @@ fn assemble(
 fn charts(args: &Args, tidings: &Tidings, triggers: &Triggers) -> Charts {
     let woken = Woken {
         releases: triggers.of_releases(),
-        addons: None,
+        addons: args.cluster_addons.then(|| triggers.of_addons()),
     };
     let cache_bytes = usize::try_from(args.render_cache_max_bytes).unwrap_or(usize::MAX);
     Charts::new(cache_bytes, tidings.metrics.clone(), woken)

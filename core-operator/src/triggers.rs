@@ -85,6 +85,11 @@ impl Triggers {
         self.releases.clone()
     }
 
+    /// The queue of ClusterAddons.
+    pub(crate) fn of_addons(&self) -> UnboundedSender<ObjectRef<ClusterAddon>> {
+        self.addons.clone()
+    }
+
     /// A closed queue means that the process is about to end.
     fn stack(&self, stack: ObjectRef<ClusterStack>) {
         let _ = self.stacks.unbounded_send(stack);

@@ -122,7 +122,15 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "core-operator",
-        rooms: &["crds", "planning", "rendering", "release", "operator-kit", "sourcing"],
+        rooms: &[
+            "crds",
+            "planning",
+            "expressions",
+            "rendering",
+            "release",
+            "operator-kit",
+            "sourcing",
+        ],
         without: &[],
         pure: false,
     },

@@ -8,8 +8,6 @@
 //! 3. Where the plan says that the memo has to be recorded, [`ChartMemory::record`] does it, before anything is made of it.
 //! 4. Where bodies are needed, [`ChartWork::bodies`] renders them again.
 
-#![expect(dead_code, reason = "the driver that uses it comes next")]
-
 mod bundle;
 mod evaluation;
 mod lookups;

@@ -29,7 +29,7 @@ pub(super) fn made_for(cluster: &ClusterSeen, api_version: &str, watch_filter: &
     addon.metadata.namespace = Some(cluster.namespace.clone());
     // With the first write, so that no moment exists in which it could vanish without what it brought.
     addon.metadata.finalizers = Some(vec![labels::ADDON_FINALIZER.to_owned()]);
-    addon.metadata.owner_references = Some(vec![owner(cluster, api_version)]);
+    addon.metadata.owner_references = Some(vec![owner(&cluster.name, &cluster.uid, api_version)]);
     let own = addon.labels_mut();
     own.insert(labels::CLUSTER_NAME.to_owned(), cluster.name.clone());
     if !watch_filter.is_empty() {
@@ -39,12 +39,12 @@ pub(super) fn made_for(cluster: &ClusterSeen, api_version: &str, watch_filter: &
 }
 
 /// A plain owner, which neither controls nor keeps the Cluster from going.
-pub(super) fn owner(cluster: &ClusterSeen, api_version: &str) -> OwnerReference {
+pub(super) fn owner(name: &str, uid: &str, api_version: &str) -> OwnerReference {
     OwnerReference {
         api_version: api_version.to_owned(),
         kind: CLUSTER.to_owned(),
-        name: cluster.name.clone(),
-        uid: cluster.uid.clone(),
+        name: name.to_owned(),
+        uid: uid.to_owned(),
         controller: None,
         block_owner_deletion: None,
     }

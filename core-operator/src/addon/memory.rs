@@ -1,8 +1,63 @@
-//! What the process remembers of a ClusterAddon itself between reconciles. All of it can be lost.
+//! What the process remembers of a ClusterAddon itself between reconciles. All of it can be lost: then it is read, rendered and evaluated again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use planning::addon::StageKey;
+use tokio::sync::Mutex;
+
+use super::charts::ChartMemory;
+use crate::objects::{Memory, lock};
 
 /// Memory of one ClusterAddon, beside that of its objects.
 #[derive(Default)]
 pub(crate) struct AddonMemory {
+    /// Of its charts. Held across requests, by one reconcile at a time.
+    pub(super) charts: Arc<Mutex<ChartMemory>>,
+    /// The uid of its Cluster, once that is followed.
+    pub(super) cluster: Option<String>,
+    /// The stages that a plan asked to have evaluated.
+    pub(super) evaluated: BTreeSet<StageKey>,
+    /// Whether the control plane was initialised when it was looked at last.
+    pub(super) was_initialized: bool,
+    /// When its status was last written.
+    pub(super) status_written_at: Option<Timestamp>,
     /// How often in a row something about it was refused.
-    pub(crate) refusals: u32,
+    pub(super) refusals: u32,
+    /// The last time that somebody asked for a look.
+    requested_at: Option<String>,
+}
+
+impl Memory<AddonMemory> {
+    /// Who asks for a look wants to see what becomes of it now: waits after failures and fights end. A wish that is taken back asks for nothing. Gives whether
+    /// there is one that was not heard before.
+    pub(super) async fn hear(&self, requested_at: Option<&String>) -> bool {
+        let charts = {
+            let mut own = lock(&self.own);
+            let is_new = requested_at.is_some() && requested_at != own.requested_at.as_ref();
+            own.requested_at = requested_at.cloned();
+            if !is_new {
+                return false;
+            }
+            Arc::clone(&own.charts)
+        };
+        charts.lock().await.try_again();
+        lock(&self.objects).try_again();
+        true
+    }
+
+    /// Notes which stages a plan waits for the conditions of; whether there are some that nobody has evaluated yet.
+    pub(super) fn is_to_evaluate(&self, waiting: BTreeSet<StageKey>) -> bool {
+        let mut own = lock(&self.own);
+        let has_more = !waiting.is_subset(&own.evaluated);
+        own.evaluated = waiting;
+        has_more
+    }
+
+    /// Whether the control plane is initialised for the first time since anybody remembers.
+    pub(super) fn is_initialized_now(&self, is_initialized: bool) -> bool {
+        let was = std::mem::replace(&mut lock(&self.own).was_initialized, is_initialized);
+        is_initialized && !was
+    }
 }

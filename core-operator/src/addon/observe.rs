@@ -1,71 +1,388 @@
-//! What is seen of the add-ons of a Cluster: its control plane, the release of its class, what was said last.
+//! Reads everything that a decision about add-ons needs: caches, watches, files, renderings, the workload cluster. Judges nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ClusterStackRelease;
-use crds::cluster_addon::ClusterAddon;
+use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus};
 use crds::conditions::{ConditionType, find};
+use crds::labels;
 use crds::names::ReleaseTag;
-use planning::addon::ReleaseSeen;
+use crds::policy::ReleasePolicy;
+use kube::ResourceExt;
+use operator_kit::object::{GroupKind, ObjectKey};
+use planning::addon::{
+    AddonObserved, ChartSeen, ClusterSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen, Stage, Values, Wanted,
+    charts_needed, kind, stages, wanted,
+};
+use planning::next::Next;
+use planning::objects::{Intent, ObjectObserved, key_of};
 use planning::topology::Topology;
 
-use super::plan::AddonObserved;
-use super::presence::Sight;
-use super::{Addons, Context};
-use crate::sources::Opened;
+use super::charts::{ChartWork, Occasion, Unusable, Usable, ValuesSeen};
+use super::conditions::conditions;
+use super::presence::{Sight, class_owner};
+use super::seen::addon_seen;
+use super::{AddonMemory, Addons};
+use crate::clusters::{ClusterFacts, Mark};
+use crate::context::Context;
+use crate::objects::{Asked, Memory, Place, Scopes, lock, named_kinds};
 
-/// Looks at everything that decides.
-pub(super) async fn observe(context: &Context, addons: &Addons, addon: &ClusterAddon, sight: Sight) -> AddonObserved {
-    let Sight { cluster, paused } = sight;
-    let mut seen = cluster.seen;
-    if let Some(part) = &cluster.control_plane {
-        let control_plane = addons.parts.get(part, &seen.namespace).map(|part| part.facts.clone());
-        seen.initialized |= control_plane.as_ref().is_some_and(|facts| facts.initialized);
-        seen.control_plane = control_plane;
+/// Whose add-ons are looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) context: &'a Context,
+    pub(super) addons: &'a Addons,
+    /// The mark of its objects.
+    pub(super) part_of: &'a str,
+    pub(super) memory: &'a Memory<AddonMemory>,
+}
+
+/// What one look has found, with what the execution of the plan needs besides.
+pub(super) struct Found {
+    pub(super) observed: AddonObserved,
+    /// The add-ons of the release, when they are usable.
+    pub(super) usable: Option<Usable>,
+    /// How the release wants its objects to be treated.
+    pub(super) policy: ReleasePolicy,
+    /// Where the objects are, while that can be reached.
+    pub(super) place: Option<Place>,
+    /// When time alone makes a difference for the values.
+    pub(super) next: Next,
+}
+
+/// What became of the charts.
+struct Rendered {
+    values: Values,
+    charts: BTreeMap<String, ChartSeen>,
+    memo: Option<MemoSeen>,
+    brought: Scopes,
+    next: Next,
+    /// The stages that lead to the target.
+    stages: Vec<Stage>,
+}
+
+/// The objects in the cluster, as far as anybody knows.
+struct Objects {
+    seen: BTreeMap<ObjectKey, ObjectObserved>,
+    unlisted: BTreeSet<GroupKind>,
+    unwatched: BTreeMap<GroupKind, String>,
+    forbidden: BTreeSet<GroupKind>,
+}
+
+impl Subject<'_> {
+    /// Looks at everything that decides.
+    pub(super) async fn observe(self, addon: &ClusterAddon, sight: &Sight) -> Found {
+        let is_paused = sight.paused.is_some();
+        let (cluster, marks) = self.cluster(&sight.cluster);
+        let (connection, place) = self.reach(&cluster, is_paused);
+        let (release, usable, policy) = match &cluster.topology {
+            Some(topology) if !is_paused => self.release_of(topology).await,
+            _ => (ReleaseSeen::Absent, None, ReleasePolicy::default()),
+        };
+        let rendered = match &usable {
+            Some(usable) => {
+                let occasion = Occasion::of(&usable.bundle, policy.helm_profile, &marks, cluster.initialized);
+                let work = self.chart_work(addon, &cluster.name, (usable, &policy), place.as_ref());
+                Box::pin(self.rendered(&work, (&cluster, &release), &Marks::of(addon), &occasion)).await
+            }
+            None => Rendered::nothing(),
+        };
+        let intents = intents(&rendered.charts);
+        let status = addon.status.clone().unwrap_or_default();
+        let group_kinds = kinds(addon, &status, &intents);
+        let objects = self
+            .objects(place.as_ref(), &status, &group_kinds, &intents, &rendered.brought)
+            .await;
+        let awaited = lock(&self.memory.own).evaluated.clone();
+        let conditions = match &place {
+            Some(place) => conditions(place, &rendered.stages, &awaited).await,
+            None => Vec::new(),
+        };
+        let annotation = |name: &str| addon.annotations().get(name).cloned();
+        let bundle = usable.as_ref().map(|usable| &usable.bundle);
+        let observed = AddonObserved {
+            namespace: addon.namespace().unwrap_or_default(),
+            name: addon.name_any(),
+            uid: addon.uid().unwrap_or_default(),
+            generation: addon.metadata.generation.unwrap_or_default(),
+            seen: addon_seen(addon),
+            finalizer: addon
+                .finalizers()
+                .iter()
+                .any(|present| present == labels::ADDON_FINALIZER),
+            group_kinds,
+            marks: Marks::of(addon),
+            requested_at: annotation(labels::REQUESTED_AT),
+            approved_prune: annotation(labels::APPROVE_PRUNE),
+            spec: addon.spec.clone(),
+            status,
+            status_written_at: lock(&self.memory.own).status_written_at,
+            class: class_owner(self.context, Some(&sight.cluster)),
+            cluster: Some(cluster),
+            release,
+            layout: bundle.map_or(Layout::NotRead, |bundle| Layout::Known(bundle.layout.clone())),
+            assets: bundle.map(|bundle| bundle.archive.to_string()),
+            drift: policy.drift,
+            prune_limit: policy.prune_limit,
+            values: rendered.values,
+            memo: rendered.memo,
+            charts: rendered.charts,
+            conditions,
+            connection,
+            objects: objects.seen,
+            origins: BTreeMap::new(),
+            unlisted: objects.unlisted,
+            unwatched: objects.unwatched,
+            forbidden: objects.forbidden,
+        };
+        Found {
+            observed,
+            usable,
+            policy,
+            place,
+            next: rendered.next,
+        }
     }
-    if let Some(part) = &cluster.infrastructure {
-        // Values will be made of it: from now on it is followed.
-        addons.parts.get(part, &seen.namespace);
+
+    /// The Cluster with its control plane, and what tells that values made of it and its parts may be others.
+    fn cluster(self, facts: &ClusterFacts) -> (ClusterSeen, [Option<Mark>; 3]) {
+        let mut seen = facts.seen.clone();
+        let part = |part: &Option<_>| {
+            let part = part.as_ref()?;
+            self.addons.parts.get(part, &facts.seen.namespace)
+        };
+        let (control_plane, infrastructure) = (part(&facts.control_plane), part(&facts.infrastructure));
+        if let Some(control_plane) = &control_plane {
+            seen.initialized |= control_plane.facts.initialized;
+            seen.control_plane = Some(control_plane.facts.clone());
+        }
+        let marks = [
+            Some(facts.mark.clone()),
+            control_plane.map(|part| part.mark.clone()),
+            infrastructure.map(|part| part.mark.clone()),
+        ];
+        (seen, marks)
     }
-    let release = match &seen.topology {
-        Some(topology) if paused.is_none() => release_of(context, topology).await,
-        _ => ReleaseSeen::Absent,
-    };
-    AddonObserved {
-        generation: addon.metadata.generation.unwrap_or_default(),
-        status: addon.status.clone().unwrap_or_default(),
-        paused,
-        cluster: seen,
-        release,
+
+    /// The way to the cluster. Who is paused begins none.
+    fn reach(self, cluster: &ClusterSeen, is_paused: bool) -> (Connection, Option<Place>) {
+        let Some(workloads) = self.context.workloads.as_ref().filter(|_| !is_paused) else {
+            return (Connection::Disconnected, None);
+        };
+        let ClusterSeen {
+            namespace, name, uid, ..
+        } = cluster;
+        let way = workloads.reach(namespace, name, uid, self.part_of, self.context.now());
+        lock(&self.memory.own).cluster = Some(uid.clone());
+        if self.memory.is_initialized_now(cluster.initialized) {
+            // It may answer from now on: nobody waits for the end of a pause.
+            workloads.hurry(uid);
+        }
+        way
+    }
+
+    /// The release of a class, and its add-ons where they can be used.
+    async fn release_of(self, topology: &Topology) -> (ReleaseSeen, Option<Usable>, ReleasePolicy) {
+        let context = self.context;
+        let Ok(class) = topology.class_name() else {
+            return (ReleaseSeen::Absent, None, ReleasePolicy::default());
+        };
+        let tag = ReleaseTag::from(class).to_string();
+        let Some(release) = context.releases.get(&topology.class_namespace, &tag) else {
+            return (ReleaseSeen::Absent, None, ReleasePolicy::default());
+        };
+        let policy = release.spec.policy.clone().unwrap_or_default();
+        if !release.status.as_ref().is_some_and(|status| status.ready) {
+            let why = why_not_ready(&release);
+            let message = format!("the ClusterStackRelease {tag} cannot be used: {why}");
+            return (ReleaseSeen::NotReady { message }, None, policy);
+        }
+        let opened = context.sources.of(&release).await;
+        match self.addons.charts.usable(&context.charts, &release, opened).await {
+            Ok(usable) => (usable.bundle.seen(), Some(usable), policy),
+            Err(unusable) => {
+                self.doubt(&release, &unusable);
+                (unusable.seen(), None, policy)
+            }
+        }
+    }
+
+    /// What is not what it was when it was verified is fetched again.
+    fn doubt(self, release: &ClusterStackRelease, unusable: &Unusable) {
+        if unusable.unreadable {
+            self.context.sources.request(release);
+        }
+    }
+
+    /// What is done with the charts of a cluster.
+    pub(super) fn chart_work<'w>(
+        self,
+        addon: &'w ClusterAddon,
+        cluster: &'w str,
+        (usable, policy): (&'w Usable, &ReleasePolicy),
+        workload: Option<&'w Place>,
+    ) -> ChartWork<'w>
+    where
+        Self: 'w,
+    {
+        ChartWork {
+            shared: &self.addons.charts,
+            charts: &self.context.charts,
+            management: &self.context.management,
+            workload,
+            addon,
+            part_of: self.part_of,
+            cluster,
+            files: &usable.files,
+            bundle: &usable.bundle,
+            profile: policy.helm_profile,
+            now: self.context.now(),
+        }
+    }
+
+    async fn rendered(
+        self,
+        work: &ChartWork<'_>,
+        (cluster, release): (&ClusterSeen, &ReleaseSeen),
+        marks: &Marks,
+        occasion: &Occasion,
+    ) -> Rendered {
+        let memory = lock(&self.memory.own).charts.clone();
+        let mut looked = work.look(&mut *memory.lock().await, occasion).await;
+        if looked.unreadable {
+            self.context
+                .sources
+                .doubt(&work.files.release().tag, work.files.release().digest);
+        }
+        let values = planned(looked.values);
+        let (mut charts, mut to_go) = (BTreeMap::new(), Vec::new());
+        if let Wanted::Target(target) = wanted(cluster, release, &values) {
+            let kind = kind(cluster, marks, &target);
+            for chart in charts_needed(kind, &work.bundle.layout) {
+                let rendering = looked.charts.remove(&chart);
+                let missing = || ChartSeen::Missing {
+                    message: format!("the archive of the add-ons has no chart {chart}"),
+                };
+                charts.insert(chart.clone(), rendering.map_or_else(missing, ChartSeen::Found));
+            }
+            to_go = stages(kind, &work.bundle.layout);
+        }
+        Rendered {
+            values,
+            charts,
+            memo: looked.memo.map(|(stored, drawn)| MemoSeen { stored, drawn }),
+            brought: looked.brought,
+            next: looked.next,
+            stages: to_go,
+        }
+    }
+
+    async fn objects(
+        self,
+        place: Option<&Place>,
+        status: &ClusterAddonStatus,
+        kinds: &BTreeSet<GroupKind>,
+        intents: &BTreeMap<ObjectKey, Intent>,
+        brought: &Scopes,
+    ) -> Objects {
+        let Some(place) = place else {
+            return Objects {
+                seen: self.remembered(status, intents),
+                unlisted: kinds.clone(),
+                unwatched: BTreeMap::new(),
+                forbidden: BTreeSet::new(),
+            };
+        };
+        let asked = Asked {
+            part_of: self.part_of,
+            namespace: None,
+            rows: &status.resources,
+            kinds,
+            intents: Some(intents),
+            brought,
+            memory: &self.memory.objects,
+        };
+        // Before the objects: a list that ends in between must not count.
+        let unlisted = place.unlisted(kinds).await;
+        let seen = place.observe(&asked).await;
+        let (unwatched, forbidden) = place.unwatched(&seen, &unlisted);
+        Objects {
+            seen,
+            unlisted,
+            unwatched,
+            forbidden,
+        }
+    }
+
+    /// What nobody can look at now.
+    fn remembered(
+        self,
+        status: &ClusterAddonStatus,
+        intents: &BTreeMap<ObjectKey, Intent>,
+    ) -> BTreeMap<ObjectKey, ObjectObserved> {
+        let rows = status.resources.iter().map(|row| (key_of(row), row.version.clone()));
+        let wanted = intents
+            .iter()
+            .map(|(key, intent)| (key.clone(), intent.object.version.clone()));
+        let versions: BTreeMap<ObjectKey, String> = rows.chain(wanted).collect();
+        let memory = lock(&self.memory.objects);
+        let object = |(key, version): (ObjectKey, String)| {
+            let object = ObjectObserved {
+                version,
+                served: true,
+                memory: memory.get(&key).cloned().unwrap_or_default(),
+                ..ObjectObserved::default()
+            };
+            (key, object)
+        };
+        versions.into_iter().map(object).collect()
     }
 }
 
-/// The release of a class.
-async fn release_of(context: &Context, topology: &Topology) -> ReleaseSeen {
-    let Ok(class) = topology.class_name() else {
-        return ReleaseSeen::Absent;
-    };
-    let tag = ReleaseTag::from(class).to_string();
-    let Some(release) = context.releases.get(&topology.class_namespace, &tag) else {
-        return ReleaseSeen::Absent;
-    };
-    let not_ready = |why: &str| ReleaseSeen::NotReady {
-        message: format!("the ClusterStackRelease {tag} cannot be used: {why}"),
-    };
-    let status = release.status.as_ref();
-    if !status.is_some_and(|status| status.ready) {
-        return not_ready(&why_not_ready(&release));
-    }
-    match context.sources.of(&release).await {
-        Opened::Ready { files, .. } => {
-            let metadata = &files.release().metadata;
-            ReleaseSeen::Ready {
-                addon_version: metadata.cluster_addon.to_string(),
-                kubernetes_version: metadata.kubernetes.clone(),
-            }
-        }
-        Opened::Missing { message, .. } | Opened::Broken { message } | Opened::Refused { message, .. } => {
-            not_ready(&message)
+impl Rendered {
+    /// Of a release that cannot be used.
+    fn nothing() -> Self {
+        Self {
+            values: Values::Awaited,
+            charts: BTreeMap::new(),
+            memo: None,
+            brought: Scopes::new(),
+            next: Next::Await,
+            stages: Vec::new(),
         }
     }
+}
+
+fn planned(values: ValuesSeen) -> Values {
+    match values {
+        ValuesSeen::Awaited => Values::Awaited,
+        ValuesSeen::Failed { message } => Values::Failed { message },
+        ValuesSeen::Unstable { message } => Values::Unstable { message },
+        ValuesSeen::Known { digest } => Values::Known { digest },
+    }
+}
+
+/// What any of these charts asks for. Where several ask for one object, its kind and version are those of the last.
+fn intents(charts: &BTreeMap<String, ChartSeen>) -> BTreeMap<ObjectKey, Intent> {
+    let rendered = charts.values().filter_map(|chart| match chart {
+        ChartSeen::Found(rendering) => rendering.intents(),
+        ChartSeen::Missing { .. } => None,
+    });
+    rendered
+        .flatten()
+        .map(|(key, intent)| (key.clone(), intent.clone()))
+        .collect()
+}
+
+/// The kinds that the ClusterAddon says it has objects of, as far as they are looked after.
+fn kinds(
+    addon: &ClusterAddon,
+    status: &ClusterAddonStatus,
+    intents: &BTreeMap<ObjectKey, Intent>,
+) -> BTreeSet<GroupKind> {
+    let mut known: BTreeSet<GroupKind> = intents.keys().map(ObjectKey::group_kind).collect();
+    known.extend(status.resources.iter().map(|row| key_of(row).group_kind()));
+    named_kinds(addon, &known)
 }
 
 fn why_not_ready(release: &ClusterStackRelease) -> String {

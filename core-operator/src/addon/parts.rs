@@ -3,30 +3,27 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use kube::Client;
 use kube::api::DynamicObject;
-use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
 use operator_kit::shallow::Shallow;
 use planning::addon::ControlPlaneSeen;
-use planning::digest::digest_of_everything;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::by_kind::{KindChange, WatchesByKind};
-use crate::clusters::Part;
+use crate::clusters::{Mark, Part};
 
 /// What is kept of such an object: what decides, and what tells that values made of it may be others. A change of anything else wakes nobody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartSeen {
     /// Versions of a control plane; of other objects nothing.
     pub(crate) facts: ControlPlaneSeen,
-    /// Rises with every change of the spec.
-    generation: i64,
-    /// Of labels and annotations.
-    digest: String,
+    /// What tells that values made of it may be others.
+    pub(crate) mark: Mark,
 }
 
 /// All watches of such kinds. A kind is followed as long as a Cluster whose add-ons are worked on names it.
@@ -66,8 +63,7 @@ fn project(object: &DynamicObject) -> PartSeen {
     });
     PartSeen {
         facts: ControlPlaneSeen::of(&Value::Object(fields.into_iter().collect())),
-        generation: object.metadata.generation.unwrap_or_default(),
-        digest: digest_of_everything(&(object.labels(), object.annotations())),
+        mark: Mark::of(&object.metadata),
     }
 }
 

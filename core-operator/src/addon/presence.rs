@@ -6,7 +6,7 @@ use crds::cluster_addon::ClusterAddon;
 use crds::events::Happening;
 use crds::labels;
 use crds::names::ReleaseTag;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
 use operator_kit::discovery::DiscoveryError;
 use operator_kit::events::EventType;
@@ -14,11 +14,10 @@ use operator_kit::failure::{chain, words_of};
 use operator_kit::finalizer::{FinalizerError, remove};
 use operator_kit::read::ReadError;
 use planning::addon::{ClassOwner, Pausing, Presence as Decided, presence};
-use serde_json::json;
 
 use super::Addons;
-use super::made::{made_for, owner};
-use super::seen::{addon_seen, owner_uid};
+use super::made::made_for;
+use super::seen::addon_seen;
 use super::status::api;
 use crate::clusters::ClusterFacts;
 use crate::context::Context;
@@ -70,21 +69,6 @@ pub(super) enum PresenceError {
         /// Its name.
         name: String,
     },
-    /// It could not be given to its Cluster.
-    #[error("failed to make the Cluster the owner of the ClusterAddon {name}")]
-    Own {
-        /// Its name.
-        name: String,
-        /// The answer of the API server.
-        #[source]
-        source: Box<kube::Error>,
-    },
-    /// The API server took the owner and did not keep it.
-    #[error("the API server took the owner of the ClusterAddon {name} and dropped it: stop the policy that changes it")]
-    OwnerNotKept {
-        /// Its name.
-        name: String,
-    },
     /// It could not be deleted.
     #[error("failed to delete the ClusterAddon {name}")]
     Delete {
@@ -103,11 +87,11 @@ impl PresenceError {
     /// The error with its causes, for people.
     pub(super) fn words(&self) -> String {
         match self {
-            Self::Create { source, .. } | Self::Own { source, .. } | Self::Delete { source, .. } => {
+            Self::Create { source, .. } | Self::Delete { source, .. } => {
                 format!("{self}: {}", words_of(source))
             }
             Self::ReadCluster(_) | Self::LookUp(_) | Self::LetGo(_) => chain(self),
-            Self::NotInSight { .. } | Self::OwnerNotKept { .. } => self.to_string(),
+            Self::NotInSight { .. } => self.to_string(),
         }
     }
 }
@@ -143,7 +127,6 @@ pub(super) async fn see_to(
         (Decided::Delete, Some(addon), _) => delete(context, addons, &addon).await,
         (Decided::LetGo, Some(addon), _) => let_go(context, addons, &addon).await,
         (Decided::Tend, Some(addon), Some(cluster)) => {
-            let addon = owned(context, addons, addon, &cluster).await?;
             let sight = Sight { cluster, paused: None };
             return Ok(Presence::Tended { addon, sight });
         }
@@ -158,7 +141,7 @@ pub(super) async fn see_to(
 }
 
 /// Whose the class of a Cluster is: the name alone does not say.
-fn class_owner(context: &Context, cluster: Option<&ClusterFacts>) -> ClassOwner {
+pub(super) fn class_owner(context: &Context, cluster: Option<&ClusterFacts>) -> ClassOwner {
     let topology = cluster.and_then(|cluster| cluster.seen.topology.as_ref());
     let Some((topology, class)) = topology.and_then(|topology| Some((topology, topology.class_name().ok()?))) else {
         return ClassOwner::Foreign;
@@ -205,43 +188,8 @@ async fn create(context: &Context, addons: &Addons, cluster: &ClusterFacts) -> R
     }
 }
 
-/// The ClusterAddon with its Cluster as its owner: without one it would stay when that goes.
-async fn owned(
-    context: &Context,
-    addons: &Addons,
-    addon: Arc<ClusterAddon>,
-    cluster: &ClusterFacts,
-) -> Result<Arc<ClusterAddon>, PresenceError> {
-    if owner_uid(&addon).is_some() {
-        return Ok(addon);
-    }
-    let Some(api_version) = context.clusters.api_version().await.map_err(PresenceError::LookUp)? else {
-        return Ok(addon);
-    };
-    let mut owners = addon.owner_references().to_vec();
-    owners.push(owner(&cluster.seen, &api_version));
-    let patch = json!({ "metadata": { "resourceVersion": addon.resource_version(), "ownerReferences": owners } });
-    let params = PatchParams {
-        field_manager: Some(labels::FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let name = addon.name_any();
-    let api = api(context, &cluster.seen.namespace);
-    match api.patch(&name, &params, &Patch::Merge(patch)).await {
-        Ok(patched) if owner_uid(&patched).is_none() => Err(PresenceError::OwnerNotKept { name }),
-        Ok(patched) => {
-            addons.objects.note(patched.clone());
-            Ok(Arc::new(patched))
-        }
-        Err(source) => {
-            let source = Box::new(source);
-            Err(PresenceError::Own { name, source })
-        }
-    }
-}
-
 /// Late, it must not hit one that was made anew, or that somebody has changed.
-async fn delete(context: &Context, addons: &Addons, addon: &ClusterAddon) -> Result<(), PresenceError> {
+pub(super) async fn delete(context: &Context, addons: &Addons, addon: &ClusterAddon) -> Result<(), PresenceError> {
     if addon.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
@@ -276,7 +224,7 @@ async fn delete(context: &Context, addons: &Addons, addon: &ClusterAddon) -> Res
 }
 
 /// Takes our finalizer away. Of what runs in the cluster nothing changes.
-async fn let_go(context: &Context, addons: &Addons, addon: &ClusterAddon) -> Result<(), PresenceError> {
+pub(super) async fn let_go(context: &Context, addons: &Addons, addon: &ClusterAddon) -> Result<(), PresenceError> {
     let finalizer = labels::ADDON_FINALIZER;
     if !addon.finalizers().iter().any(|present| present == finalizer) {
         return Ok(());

@@ -2,6 +2,7 @@
 
 use crds::cluster_addon::ClusterAddon;
 use crds::labels;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use planning::addon::AddonSeen;
 
@@ -20,14 +21,14 @@ pub(super) fn addon_seen(addon: &ClusterAddon) -> AddonSeen {
 
 /// The uid of the Cluster that owns it.
 pub(super) fn owner_uid(addon: &ClusterAddon) -> Option<&str> {
-    let owners = addon.owner_references().iter();
-    let mut clusters = owners.filter(|owner| owner.kind == "Cluster" && is_of_cluster_api(&owner.api_version));
+    let mut clusters = addon.owner_references().iter().filter(|owner| is_cluster(owner));
     clusters.next().map(|owner| owner.uid.as_str())
 }
 
-fn is_of_cluster_api(api_version: &str) -> bool {
-    let group = api_version.split_once('/').map(|(group, _)| group);
-    group == Some(crate::clusters::CLUSTER_API_GROUP)
+/// Whether an owner is a Cluster.
+pub(super) fn is_cluster(owner: &OwnerReference) -> bool {
+    let group = owner.api_version.split_once('/').map(|(group, _)| group);
+    owner.kind == "Cluster" && group == Some(crate::clusters::CLUSTER_API_GROUP)
 }
 
 #[cfg(test)]

@@ -8,20 +8,18 @@ use operator_kit::failure::chain;
 use operator_kit::status::{StatusWrite, replace_status};
 use operator_kit::telemetry::{Change, log_readiness};
 
-use super::Addons;
 use crate::context::Context;
 
-/// Writes a status where it differs from the one that was read; the error is in words.
+/// Writes a status where it differs from the one that was read, and gives the ClusterAddon that there is then; the error is in words.
 pub(super) async fn write_status(
     context: &Context,
-    addons: &Addons,
     addon: &ClusterAddon,
     status: &ClusterAddonStatus,
-) -> Result<(), String> {
+) -> Result<ClusterAddon, String> {
     // What is not looked at keeps what it has, even if that is nothing.
     let before = addon.status.clone().unwrap_or_default();
     if before == *status {
-        return Ok(());
+        return Ok(addon.clone());
     }
     let observed = status.observed_generation.unwrap_or(0);
     debug_assert!(
@@ -46,10 +44,10 @@ pub(super) async fn write_status(
             };
             log_readiness("ClusterAddon", addon, change, context.now());
             context.warn(&addon.object_ref(&()), &before.conditions, &status.conditions);
-            addons.objects.note(*written);
-            Ok(())
+            Ok(*written)
         }
-        Ok(StatusWrite::Unchanged | StatusWrite::Gone) => Ok(()),
+        Ok(StatusWrite::Unchanged) => Ok(addon.clone()),
+        Ok(StatusWrite::Gone) => Err("the ClusterAddon is gone".to_owned()),
         Ok(StatusWrite::Conflict) => Err("somebody else wrote the ClusterAddon in between".to_owned()),
         Err(error) => Err(chain(&error)),
     }

@@ -5,6 +5,8 @@ use operator_kit::object::GroupKind;
 use planning::addon::ClusterSeen;
 use serde_json::{Value, json};
 
+use super::mark::Mark;
+
 /// The facts of a Cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClusterFacts {
@@ -14,6 +16,8 @@ pub(crate) struct ClusterFacts {
     pub(crate) control_plane: Option<Part>,
     /// What its provider makes of it.
     pub(crate) infrastructure: Option<Part>,
+    /// What tells that values made of it may be others.
+    pub(crate) mark: Mark,
 }
 
 /// An object that belongs to a Cluster, in the namespace of that.
@@ -30,6 +34,7 @@ impl ClusterFacts {
             seen: ClusterSeen::of(&whole, None),
             control_plane: part(&whole, "/spec/controlPlaneRef"),
             infrastructure: part(&whole, "/spec/infrastructureRef"),
+            mark: Mark::of(&cluster.metadata),
         }
     }
 }

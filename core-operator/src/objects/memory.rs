@@ -133,9 +133,9 @@ impl<K: Resource<DynamicType = ()>, M: Default> Memories<K, M> {
         kinds
     }
 
-    /// Forgets an owner that is gone.
-    pub(crate) fn forget(&self, part_of: &str) {
-        lock(&self.by_part_of).remove(part_of);
+    /// Forgets an owner that is gone; what was remembered of it goes to whoever forgets it.
+    pub(crate) fn forget(&self, part_of: &str) -> Option<Arc<Memory<M>>> {
+        Some(lock(&self.by_part_of).remove(part_of)?.memory)
     }
 }
 

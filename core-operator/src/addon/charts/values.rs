@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crds::policy::HelmProfile;
 use jiff::{SignedDuration, Timestamp};
-use kube::api::ObjectMeta;
 use planning::digest::digest_of_everything;
 use planning::next::Next;
 use planning::objects::RenderAttempts;
 use rendering::ChartValues;
 
 use super::bundle::Bundle;
+use crate::clusters::Mark;
 
 /// Between two executions that nobody has asked for.
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
@@ -47,29 +47,6 @@ impl Occasion {
         Self {
             decided: digest_of_everything(&(bundle.identity_of_values(), profile.to_string(), decided)),
             happened: digest_of_everything(&(happened, is_initialized)),
-        }
-    }
-}
-
-/// What is seen of an object that values are made of, without it being read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) uid: String,
-    pub(crate) generation: i64,
-    /// Digest.
-    pub(crate) labels: String,
-    /// Digest.
-    pub(crate) annotations: String,
-}
-
-impl Mark {
-    /// Of an object.
-    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
-        Self {
-            uid: metadata.uid.clone().unwrap_or_default(),
-            generation: metadata.generation.unwrap_or_default(),
-            labels: digest_of_everything(&metadata.labels),
-            annotations: digest_of_everything(&metadata.annotations),
         }
     }
 }

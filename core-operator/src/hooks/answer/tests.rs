@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::{ServiceExt, service_fn};
 
 use super::*;
-use crate::clusters::ClusterSight;
+use crate::clusters::{ClusterSight, Keeps};
 use crate::hooks::apart;
 
 const CLASS: &str = "docker-harbor-1-34-v1";
@@ -232,7 +232,7 @@ impl Replica {
         let stop = CancellationToken::new();
         let readiness = Readiness::default();
         let client = world.client();
-        let clusters = ClusterSight::start(&client, &Readiness::default(), &stop);
+        let clusters = ClusterSight::start(&client, Keeps::Facts, &Readiness::default(), &stop);
         let mut registry = Registry::default();
         let desk = Desk {
             minor: Minor::new(chosen, client.clone()),

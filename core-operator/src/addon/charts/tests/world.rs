@@ -28,9 +28,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::super::values::Mark;
 use super::super::{AddonCharts, Bundle, ChartMemory, ChartWork, MemoError, Occasion, Sight, ValuesSeen};
 use crate::charts::{Charts, Woken};
+use crate::clusters::Mark;
 use crate::lanes::Unrendered;
 use crate::metrics::Metrics;
 use crate::objects::{Intents, Place};
