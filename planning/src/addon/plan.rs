@@ -206,7 +206,10 @@ fn preparation(outlook: &Outlook<'_>, decisions: &Decisions) -> Vec<Step> {
     }
     let mut kinds = decisions.group_kinds();
     kinds.extend(kinds_of_charts(outlook));
-    if !observed.finalizer || !observed.seen.begun || !kinds.is_subset(&observed.group_kinds) {
+    // As long as nothing can be applied, nothing is begun: a Cluster that takes the class of somebody else by then was never ours.
+    let begins = outlook.way.is_some() && is_reached(observed, cluster);
+    let is_begun = observed.seen.begun && kinds.is_subset(&observed.group_kinds);
+    if !observed.finalizer || (begins && !is_begun) {
         let group_kinds = observed.group_kinds.union(&kinds).cloned().collect();
         steps.push(Step::own(AddonAction::Mark { group_kinds }));
     }

@@ -96,7 +96,7 @@ fn what_the_go_operator_made_for_a_cluster_of_ours_is_kept_and_worked_on() {
     });
     let after = server.find(ADDON, NAME);
     assert_eq!((uid(&after), &after["spec"]), (uid(&before), &before["spec"]));
-    assert_eq!(told(&server, NAME, "ClusterReady"), "False/WaitingForCluster");
+    assert_eq!(told(&server, NAME, "ClusterReady"), "False/ControlPlaneNotReady");
     let owner = after.pointer("/metadata/ownerReferences/0/uid");
     assert_eq!(owner, Some(&json!(uid(&server.find(CLUSTER, "wharf")))));
 }
@@ -240,7 +240,7 @@ fn add_ons_that_were_begun_stay_ours_when_the_cluster_takes_a_class_of_somebody_
         begun(&server, NAME);
         server.apply(&cluster("wharf", "somebody-elses"));
         sleep(LONG).await;
-        assert_eq!(told(&server, NAME, "HelmChartApplied"), "False/ReleaseNotReady");
+        assert_eq!(told(&server, NAME, "Ready"), "False/ReleaseNotReady");
     });
     // So it is for a process that sees both for the first time.
     looked_after(&server, &[], async |_| {
@@ -263,7 +263,7 @@ fn a_paused_cluster_gets_its_cluster_addon_after_the_pause() {
         assert_eq!(addons(&server), []);
         server.merge(CLUSTER, "wharf", &json!({ "spec": { "paused": false } }));
         sleep(LONG).await;
-        assert_eq!(told(&server, NAME, "ClusterReady"), "False/WaitingForCluster");
+        assert_eq!(told(&server, NAME, "ClusterReady"), "False/ControlPlaneNotReady");
         let held = json!({ "metadata": { "annotations": { labels::PAUSED: "" } } });
         server.merge(ADDON, NAME, &held);
         sleep(LONG).await;

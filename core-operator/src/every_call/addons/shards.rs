@@ -53,7 +53,7 @@ fn each_cluster_is_looked_after_by_one_process_whichever_has_its_class() {
         for name in CLUSTERS {
             let name = format!("cluster-addon-{name}");
             // The release is known to both: what is waited for is the cluster.
-            assert_eq!(told(&server, &name, "HelmChartApplied"), "False/WaitingForCluster");
+            assert_eq!(told(&server, &name, "Ready"), "False/ControlPlaneNotReady");
         }
         for name in CLUSTERS {
             server.delete(ADDON, &format!("cluster-addon-{name}"));
