@@ -14,6 +14,7 @@ use e2e::{
     hooks::Recorder,
     journey::{SOON, journey},
     kwok::Kwok,
+    lab::workspace,
     shim::{Contract, PlayedCluster, Shim, Workload, install},
     webhooks::Certificates,
 };
@@ -74,6 +75,9 @@ pub(crate) fn course_of(
             }
             let mut ground = Ground::prepare(journey, release).await?;
             let ended = run(journey, &mut ground).await;
+            if ended.is_err() {
+                ground.dump(journey).await;
+            }
             ended.with_context(|| format!("{:#?}", ground.shim.troubles()))
         })
         .await
@@ -111,6 +115,20 @@ impl Ground {
             home: journey.namespace.clone(),
             workload,
         })
+    }
+
+    /// Leaves what there is of both clusters to look at: what a journey leaves by itself is the one that it shares with others.
+    async fn dump(&self, journey: &Journey) {
+        let place = format!("target/e2e-failures/addons/{}", journey.namespace);
+        let place = workspace().join(place);
+        for (name, control_plane) in [("management", journey.control_plane()), ("workload", &self.workload)] {
+            let dump = control_plane.failure_dump().with_logs(journey.folder());
+            if let Err(error) = dump.write(&place.join(name)).await {
+                eprintln!("failed to dump the {name} cluster: {error:#}");
+            }
+            dump.call_off();
+        }
+        eprintln!("both clusters are in {}", place.display());
     }
 
     /// The Cluster, as the test directs what the providers do with it.
