@@ -1,6 +1,7 @@
 //! Command line and environment: beside the flags that all operators share, the only place of the operator that reads either.
 
 mod hooks;
+mod workloads;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use operator_kit::telemetry::Collector;
 use sourcing::{DownloadArgs, UsualArgs};
 
 use self::hooks::HookArgs;
+pub(crate) use self::workloads::WorkloadArgs;
 use crate::clusters::Keeps;
 
 /// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
@@ -109,6 +111,9 @@ pub(crate) struct Args {
     pub(crate) hooks: HookArgs,
 
     #[command(flatten)]
+    pub(crate) workloads: WorkloadArgs,
+
+    #[command(flatten)]
     pub(crate) log: LogArgs,
 
     /// Send spans of reconciles, objects and requests to this OpenTelemetry collector (OTLP over HTTP), such as
@@ -151,7 +156,11 @@ impl Args {
             return Vec::new();
         }
         let concurrency = self.clusteraddon_concurrency.map(|_| "--clusteraddon-concurrency");
-        concurrency.into_iter().chain(self.hooks.given()).collect()
+        concurrency
+            .into_iter()
+            .chain(self.hooks.given())
+            .chain(self.workloads.given())
+            .collect()
     }
 }
 

@@ -19,8 +19,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Parser;
-use operator_kit::lease::Tenure;
+use operator_kit::lease::{Fence, Tenure};
 use operator_kit::telemetry::{Readiness, registry};
+use operator_kit::workload::WorkloadMetrics;
 use prometheus_client::registry::Registry;
 use release::pack::{self, Versioning};
 use release::source::{DirectorySource, RELEASES_DIRECTORY};
@@ -179,6 +180,8 @@ fn tidings_of(registry: &mut Registry, tenure: Tenure) -> Tidings {
         supply: Supply::register(registry),
         tasks: Tasks::register(registry),
         tenure,
+        fence: Fence::default(),
+        workloads: WorkloadMetrics::default(),
     }
 }
 

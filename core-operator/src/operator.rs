@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use axum::http::HeaderValue;
 use crds::cluster_addon::ClusterAddon;
 use crds::{ClusterStack, ClusterStackRelease, labels};
 use futures::channel::mpsc::UnboundedReceiver;
@@ -15,16 +16,19 @@ use kube::runtime::reflector::{Store, store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use operator_kit::events::Events;
-use operator_kit::lease::Tenure;
+use operator_kit::lease::{Fence, Tenure};
 use operator_kit::objects::{Marked, ObjectWatches};
 use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
 use operator_kit::watching::watching;
+use operator_kit::workload::{self, WorkloadMetrics};
 use serde::de::DeserializeOwned;
 use sourcing::Connector;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::PROGRAM;
 use crate::addon::{self, Addons, ClusterPlace};
 use crate::args::Args;
 use crate::census::Census;
@@ -46,6 +50,7 @@ use crate::stack::StackMemories;
 use crate::surroundings::look_around;
 use crate::tasks::{Task, Tasks};
 use crate::triggers::{self, News, Queues, Triggers};
+use crate::workloads::Workloads;
 
 /// What `--record` keeps.
 const RECORD_LIMITS: RecordLimits = RecordLimits {
@@ -75,6 +80,10 @@ pub(crate) struct Tidings {
     pub(crate) shards: Gate,
     /// What may be worked on.
     pub(crate) tenure: Tenure,
+    /// Holds back who lost his Lease, also in workload clusters.
+    pub(crate) fence: Fence,
+    /// Counts these.
+    pub(crate) workloads: WorkloadMetrics,
 }
 
 impl Tidings {
@@ -283,6 +292,10 @@ fn assemble(
     let add_ons = |(objects, _)| Addons::new(objects, client, (&discovery, &crds), &args.scope, woken, stop);
     let (addons, part_changes) = own.addons.map(add_ons).unzip();
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
+    let (workloads, workload_news) = match &addons {
+        Some(_) => Some(workloads(args, client, tidings, triggers, stop)?).unzip(),
+        None => (None, None),
+    };
     let context = Arc::new(Context {
         management: Place {
             client: client.clone(),
@@ -300,7 +313,7 @@ fn assemble(
         stacks: own.stacks,
         releases: own.releases,
         addons,
-        workloads: None,
+        workloads,
         memories: Memories::default(),
         claims: Claims::default(),
         live_marks: LiveMarks::of(here),
@@ -316,11 +329,32 @@ fn assemble(
         leftovers: left_behind,
         providers: provider_changes,
         parts: part_changes,
+        workloads: workload_news,
         sources: source_changes,
         crds,
     };
     triggers::follow(&context, &tidings.tasks, triggers, stop, news);
     Ok(context)
+}
+
+/// The ways to workload clusters, with their news.
+fn workloads(
+    args: &Args,
+    client: &Client,
+    tidings: &Tidings,
+    triggers: &Triggers,
+    stop: &CancellationToken,
+) -> anyhow::Result<(Workloads, mpsc::Receiver<workload::News>)> {
+    let user_agent = HeaderValue::from_str(&PROGRAM.user_agent()).context("unable to send the name of the program")?;
+    let means = (tidings.fence.clone(), user_agent, tidings.workloads.clone());
+    let where_kubeconfigs_are = (&args.workloads, args.scope.namespace.as_str());
+    Ok(Workloads::new(
+        client,
+        where_kubeconfigs_are,
+        means,
+        triggers.of_addons(),
+        stop,
+    ))
 }
 
 fn charts(args: &Args, tidings: &Tidings, triggers: &Triggers) -> Charts {

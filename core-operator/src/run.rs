@@ -11,6 +11,7 @@ use operator_kit::https::Expiries;
 use operator_kit::lease::Fence;
 use operator_kit::process::{Endpoints, Standing, listening, permits, stop_on_signal, until_stopped};
 use operator_kit::telemetry::{LogLevel, Readiness, Traces, registry};
+use operator_kit::workload::WorkloadMetrics;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +60,12 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         supply: Supply::register(&mut registry),
         tasks: Tasks::register(&mut registry),
         tenure,
+        fence: fence.clone(),
+        workloads: if args.cluster_addons {
+            WorkloadMetrics::register(&mut registry)
+        } else {
+            WorkloadMetrics::default()
+        },
     };
     let servers = CancellationToken::new();
     let endpoints = Endpoints {

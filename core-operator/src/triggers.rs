@@ -18,7 +18,7 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::crd_watch::CrdWatch;
-use operator_kit::{objects, projection};
+use operator_kit::{objects, projection, workload};
 use planning::stack::release_kind;
 use tokio::sync::{OwnedMutexGuard, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -226,6 +226,8 @@ pub(crate) struct News {
     pub(crate) providers: mpsc::UnboundedReceiver<KindChange>,
     /// Of what belongs to Clusters, where add-ons are looked after.
     pub(crate) parts: Option<mpsc::UnboundedReceiver<KindChange>>,
+    /// Of their clusters, likewise.
+    pub(crate) workloads: Option<mpsc::Receiver<workload::News>>,
     pub(crate) sources: mpsc::UnboundedReceiver<SourceChange>,
     pub(crate) crds: CrdWatch,
 }
@@ -238,6 +240,7 @@ pub(crate) fn follow(context: &Arc<Context>, tasks: &Tasks, triggers: &Triggers,
         leftovers,
         providers,
         parts,
+        workloads,
         sources,
         crds,
     } = news;
@@ -267,6 +270,12 @@ pub(crate) fn follow(context: &Arc<Context>, tasks: &Tasks, triggers: &Triggers,
         let (context, triggers) = given();
         tasks.start_with(task, stop(), parts, move |news| {
             addons::follow_parts(Arc::clone(&context), triggers.clone(), news)
+        });
+    }
+    if let Some(workloads) = workloads {
+        let (context, triggers) = given();
+        tasks.start_with(task, stop(), workloads, move |news| {
+            addons::follow_workloads(Arc::clone(&context), triggers.clone(), news)
         });
     }
     let (context, triggers) = given();

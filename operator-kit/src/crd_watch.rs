@@ -87,6 +87,16 @@ pub enum Serving {
 impl CrdWatch {
     /// Starts watching; ends with `cancel`. Without the right to, the process is not ready: whether a kind is served would never be sure.
     pub fn start(client: Client, discovery: Discovery, readiness: &Readiness, cancel: CancellationToken) -> Self {
+        let log = WatchLog::essential("CustomResourceDefinition", readiness);
+        Self::telling(client, discovery, log, cancel)
+    }
+
+    /// Of an API server that others may do without: the process is as ready as it was.
+    pub fn start_aside(client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
+        Self::telling(client, discovery, WatchLog::new("CustomResourceDefinition"), cancel)
+    }
+
+    fn telling(client: Client, discovery: Discovery, log: WatchLog, cancel: CancellationToken) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_WAITING);
         let (sights, seen) = watch::channel(Sights::default());
         let doubts = watch::Sender::new(BTreeSet::new());
@@ -96,7 +106,6 @@ impl CrdWatch {
             sights,
             doubts: doubts.clone(),
         };
-        let log = WatchLog::essential("CustomResourceDefinition", readiness);
         tokio::spawn(cancel.run_until_cancelled_owned(Box::pin(watching.run(client, log))));
         Self {
             changes,

@@ -172,7 +172,7 @@ impl Subject<'_> {
         let ClusterSeen {
             namespace, name, uid, ..
         } = cluster;
-        let way = workloads.reach(namespace, name, uid, self.part_of, self.context.now());
+        let way = workloads.reach((namespace, name), uid, self.part_of, self.context.now());
         lock(&self.memory.own).cluster = Some(uid.clone());
         if self.memory.is_initialized_now(cluster.initialized) {
             // It may answer from now on: nobody waits for the end of a pause.

@@ -4,11 +4,14 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crds::ClusterStackRelease;
-use crds::cluster_addon::ClusterAddon;
+use crds::cluster_addon::{ClusterAddon, name_for};
+use crds::labels;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::object::GroupKind;
+use operator_kit::objects;
 use operator_kit::projection::{Notice, Place};
+use operator_kit::workload::News;
 use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use super::Triggers;
@@ -112,6 +115,52 @@ pub(super) async fn follow_parts(
         triggers.clusters_where(&context, |_, facts| {
             (name.is_none() || facts.seen.namespace == namespace) && parts_of(facts).any(is_it)
         });
+    }
+}
+
+/// Something happened on the way to a workload cluster, or to our objects in it.
+pub(super) async fn follow_workloads(
+    context: Arc<Context>,
+    triggers: Triggers,
+    mut news: OwnedMutexGuard<mpsc::Receiver<News>>,
+) {
+    while let Some(news) = news.recv().await {
+        let (Some(workloads), Some(addons)) = (&context.workloads, &context.addons) else {
+            return;
+        };
+        let (uid, known_to) = match &news {
+            News::Connected { uid } | News::Lost { uid } => (uid, None),
+            News::Objects { uid, notice } => {
+                let known_to = match notice {
+                    objects::Notice::Object(changed) => {
+                        forget_what_was_read(addons, changed);
+                        None
+                    }
+                    objects::Notice::Noted { changed, by } => {
+                        forget_what_was_read(addons, changed);
+                        Some(by)
+                    }
+                    objects::Notice::Synced(_) | objects::Notice::Stopped(_) => None,
+                };
+                (uid, known_to)
+            }
+        };
+        let Some(cluster) = workloads.cluster(uid) else {
+            continue;
+        };
+        let own = labels::part_of("ClusterAddon", &cluster.0, &name_for(&cluster.1));
+        if known_to.is_none_or(|by| *by != own) {
+            triggers.cluster(&context, &cluster);
+        }
+    }
+}
+
+fn forget_what_was_read(addons: &Addons, changed: &objects::Changed) {
+    for mark in [Some(&changed.part_of), changed.was_part_of.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        let _ = addons.memories.changed(mark, &changed.key);
     }
 }
 

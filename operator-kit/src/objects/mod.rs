@@ -142,6 +142,11 @@ impl ObjectWatches {
         (Self { inner: Arc::new(inner) }, receiver)
     }
 
+    /// Whether they are the same watches.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Starts watching a kind, unless it is watched already (in whatever version). False when it is not served.
     pub async fn ensure(&self, gvk: &GroupVersionKind) -> Result<bool, DiscoveryError> {
         self.begin(gvk, Pace::Watch).await

@@ -54,6 +54,13 @@ pub struct Connection {
     pub objects: ObjectWatches,
 }
 
+impl Connection {
+    /// Whether it is the same one: what is watched through it goes on.
+    pub fn is(&self, other: &Self) -> bool {
+        self.objects.is(&other.objects)
+    }
+}
+
 impl fmt::Debug for Connection {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Connection(..)")
