@@ -9,10 +9,10 @@ use e2e::{
     journey::SOON,
     shim::{Hold, Workload, cluster},
 };
-use kube::api::DeleteParams;
+use kube::{ResourceExt, api::DeleteParams};
 
 use crate::{
-    ground::{CLUSTER, CLUSTER_API, class, control_plane, course, until_cluster},
+    ground::{CLUSTER, CLUSTER_API, class, course, until_cluster},
     stack,
 };
 
@@ -44,9 +44,13 @@ fn stages_run_before(release: Release) -> Result<()> {
         let web = ground.web();
         web.hold(Hold::Deletion);
         ask_for_the_end(journey).await?;
-        eventually(SOON, "the control plane to be on its way out", async || {
-            let plane = control_plane(journey).await?;
-            ensure!(plane.metadata.deletion_timestamp.is_some(), "{:#}", plane.data);
+        eventually(SOON, "Cluster API to be told that it may delete", async || {
+            let cluster = journey.objects(CLUSTER_API, "Cluster").get(CLUSTER).await?;
+            ensure!(
+                cluster.annotations().contains_key(labels::OK_TO_DELETE),
+                "{:#}",
+                cluster.data["status"]
+            );
             Ok(())
         })
         .await?;

@@ -102,7 +102,9 @@ impl Ground {
         journey.operate().await?;
         let port = journey.operator()?.hook_port().await?;
         // An operator that is started again is asked under the same address.
-        journey.options.flags.push(format!("--hook-port={port}").into());
+        let flags = &mut journey.options.flags;
+        flags.retain(|flag| !flag.to_string_lossy().starts_with("--hook-port"));
+        flags.push(format!("--hook-port={port}").into());
         certificates
             .extend(&journey.client, EXTENSION, port, &journey.namespace)
             .await?;
