@@ -299,6 +299,7 @@ async fn settle(subject: Subject<'_>, addon: &ClusterAddon, found: &Found, plan:
     let charts = {
         let mut own = lock(&memory.own);
         own.refusals = 0;
+        own.evaluated = conditions_of(plan);
         Arc::clone(&own.charts)
     };
     if let Some(usable) = &found.usable

@@ -18,6 +18,7 @@ pub mod objects;
 pub mod outage;
 mod outline;
 mod pacing;
+mod pairs;
 mod pause;
 pub mod polling;
 pub mod release;

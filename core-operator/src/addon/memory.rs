@@ -17,7 +17,7 @@ pub(crate) struct AddonMemory {
     pub(super) charts: Arc<Mutex<ChartMemory>>,
     /// The uid of its Cluster, once that is followed.
     pub(super) cluster: Option<String>,
-    /// The stages that a plan asked to have evaluated.
+    /// The stages that plans asked to have evaluated since the status was written last: what one waits for may only be seen when that of another is known.
     pub(super) evaluated: BTreeSet<StageKey>,
     /// Whether the control plane was initialised when it was looked at last.
     pub(super) was_initialized: bool,
@@ -51,7 +51,7 @@ impl Memory<AddonMemory> {
     pub(super) fn is_to_evaluate(&self, waiting: BTreeSet<StageKey>) -> bool {
         let mut own = lock(&self.own);
         let has_more = !waiting.is_subset(&own.evaluated);
-        own.evaluated = waiting;
+        own.evaluated.extend(waiting);
         has_more
     }
 

@@ -2,7 +2,7 @@
 //! is waited for: a call that is not let through is made again.
 
 use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StagePhase, StageProgress, name_for};
-use crds::conditions::{ConditionType, Reason};
+use crds::conditions::{ConditionType, Reason, is_true};
 use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -242,7 +242,8 @@ fn behind(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus) -> Opt
         target.cluster_stack == call.cluster.class()
             && target.kubernetes_version.as_deref() == Some(call.cluster.version())
     });
-    if is_target {
+    // Values are made of objects, too, that Cluster API makes once this hook lets it.
+    if is_target || (call.hook == Hook::BeforeClusterCreate && is_release_usable(status)) {
         return None;
     }
     let ready = status
@@ -261,6 +262,17 @@ fn behind(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus) -> Opt
         since: Some(ready.last_transition_time.0),
         ..Hold::new(reason, message)
     })
+}
+
+/// Whether the release can be used for the Cluster as it is, whatever becomes of its values.
+fn is_release_usable(status: &ClusterAddonStatus) -> bool {
+    let conditions = status.conditions.as_slice();
+    let is_not_for_it = conditions
+        .iter()
+        .any(|condition| condition.reason.as_deref() == Some(Reason::VersionMismatch.as_str()));
+    is_true(conditions, ConditionType::ClusterStackReleaseDownloaded)
+        && is_true(conditions, ConditionType::ClusterAddonConfigValidated)
+        && !is_not_for_it
 }
 
 /// The stages that are left before the cluster may go on.

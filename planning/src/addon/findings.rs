@@ -136,6 +136,10 @@ fn found(outlook: &Outlook<'_>) -> Option<Finding> {
 fn templated(outlook: &Outlook<'_>) -> Option<Finding> {
     const TYPE: ConditionType = ConditionType::HelmChartTemplated;
     match &outlook.wanted {
+        // What they are made of may not be there yet.
+        Wanted::ValuesFailed { message } if !outlook.cluster.initialized => {
+            return Some(Finding::fails(TYPE, Severity::Info, Reason::Progressing, message));
+        }
         Wanted::ValuesFailed { message } => {
             let reason = Reason::TemplateNewClusterStackOverwriteFailed;
             return Some(Finding::fails(TYPE, Severity::Error, reason, message));
@@ -318,7 +322,7 @@ fn stall(told: &Told<'_>, waiting: &AddonWaiting) -> Option<(Reason, String)> {
             Reason::ParsingClusterAddonConfigFailed,
             "clusteraddon.yaml of the release has to be mended at the source",
         ),
-        AddonWaiting::BrokenValues => stall(
+        AddonWaiting::BrokenValues if outlook.cluster.initialized => stall(
             Reason::RenderFailed,
             "the values of the release, or what they are made of, have to be mended",
         ),

@@ -83,7 +83,7 @@ pub struct AddonObserved {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unlisted: BTreeSet<GroupKind>,
     /// Why watches have not listed yet, where the API server of the cluster has said why.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "crate::pairs")]
     pub unwatched: BTreeMap<GroupKind, String>,
     /// The kinds that we have not the right to list.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

@@ -54,7 +54,7 @@ pub struct ReleaseObserved {
     /// The provider's release object.
     pub provider: Provider,
     /// Why watches of kinds of the objects, or of those of the annotation, have not listed yet, where the API server has said why.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "crate::pairs")]
     pub unwatched: BTreeMap<GroupKind, String>,
     /// Those of them that the operator has not the right to list.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

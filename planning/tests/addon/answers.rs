@@ -1,4 +1,5 @@
 use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StageAction, StagePhase, StageProgress};
+use crds::conditions::{ConditionType, Finding, Reason, Severity, merge, with_ready};
 use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use planning::addon::{Call, Hook, HookAnswer, HookStatus, Listed, ReleaseListed, answer};
@@ -316,14 +317,42 @@ fn a_deletion_waits_for_its_stages_and_never_longer_than_they_may_take() {
     assert!(goes_on(&answer(&call, None, PRESENT, at(0))), "it has no add-ons");
 }
 
+/// Of values nobody can say anything yet: they are made of objects, too, that come after it.
 #[test]
-fn the_making_of_a_cluster_waits_for_the_target_and_for_no_stage() {
+fn the_making_of_a_cluster_waits_for_a_usable_release_and_for_neither_stages_nor_values() {
     let hook = Hook::BeforeClusterCreate;
     let addon = addon(vec![row(hook, "a", StagePhase::Pending)]);
     assert!(goes_on(&answered(&call(hook), &addon)));
-    let mut without_target = addon;
-    without_target.status.as_mut().expect("a status").target = None;
-    assert!(!goes_on(&answered(&call(hook), &without_target)));
+    let without_target = |findings: Vec<Finding>| {
+        let mut addon = addon.clone();
+        let status = addon.status.as_mut().expect("a status");
+        status.target = None;
+        status.conditions = merge(&[], with_ready(findings), at(0));
+        addon
+    };
+    let read = [
+        ConditionType::ClusterStackReleaseDownloaded,
+        ConditionType::ClusterAddonConfigValidated,
+    ];
+    let holds = || read.map(Finding::holds).to_vec();
+    let fails = |type_, reason| Finding::fails(type_, Severity::Error, reason, "no");
+    let mut failed = holds();
+    failed.push(fails(
+        ConditionType::HelmChartTemplated,
+        Reason::TemplateNewClusterStackOverwriteFailed,
+    ));
+    let failed = without_target(failed);
+    assert!(goes_on(&answered(&call(hook), &failed)));
+    assert!(!goes_on(&answered(&call(Hook::BeforeClusterUpgrade), &failed)));
+    let mut mismatched = holds();
+    mismatched.push(fails(ConditionType::HelmChartApplied, Reason::VersionMismatch));
+    let not_ready = vec![fails(
+        ConditionType::ClusterStackReleaseDownloaded,
+        Reason::ReleaseNotReady,
+    )];
+    for findings in [Vec::new(), mismatched, not_ready] {
+        assert!(!goes_on(&answered(&call(hook), &without_target(findings))));
+    }
 }
 
 #[test]
