@@ -15,13 +15,15 @@ use tokio_util::sync::CancellationToken;
 use super::{Fault, Key, Server};
 
 /// The fields that tell how an object came to be: identities, versions, writers and times.
-const HISTORY: [&str; 6] = [
+const HISTORY: [&str; 8] = [
     "uid",
     "resourceVersion",
     "generation",
     "observedGeneration",
     "managedFields",
     "lastTransitionTime",
+    "since",
+    "deadline",
 ];
 
 /// What there is after a part of a journey.
