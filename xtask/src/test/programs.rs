@@ -17,11 +17,10 @@ use crate::{
 
 /// The programs that take a minute and more, the longest first: begun last, one of them would run alone while the other lane has nothing left. Those that
 /// keep both processors busy by themselves do not stand beside each other; what `jobs` does between them is mostly waiting.
-const LONG: [&str; 17] = [
+const LONG: [&str; 16] = [
     "e2e --test journeys",
     "e2e --test crashes",
     "e2e --test jobs",
-    "e2e --test addons",
     "e2e --test storms",
     "e2e --test running",
     "e2e --test openstack",
