@@ -75,8 +75,8 @@ pub(crate) struct Args {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) clusteraddon_concurrency: Option<u16>,
 
-    /// Look after the add-ons of Clusters whose class is of a cluster stack. Not complete in this version, so not for clusters that are needed:
-    /// ClusterAddons are made, kept and deleted with their Clusters and say how these are, and nothing is applied in a cluster yet.
+    /// Look after the add-ons of Clusters whose class is of a cluster stack: apply them stage by stage in the workload clusters, keep them so, and answer the
+    /// lifecycle hooks of Cluster API. Not complete in this version, so not for clusters that are needed.
     #[arg(long)]
     pub(crate) cluster_addons: bool,
 

@@ -123,7 +123,9 @@ fn intents<'a>(
         };
         mark(&mut body, labels::INSTANCE, labels::INSTANCE_OWNED);
         mark_pod_template(&mut body);
-        if let (Some(stage), Some(annotations)) = (marks.stage, texts_at(&mut body, &["metadata"], "annotations")) {
+        if let Some(stage) = marks.stage
+            && let Some(annotations) = texts_at(&mut body, &["metadata"], "annotations")
+        {
             annotations.insert(labels::STAGE.to_owned(), Value::from(stage));
         }
         let digest = digest_of_everything(&body);
@@ -222,6 +224,19 @@ mod tests {
             stage: None,
         };
         intents(values.iter(), marks, |kind| kind.kind == "ClusterRole")
+    }
+
+    #[test]
+    fn objects_of_an_owner_without_stages_get_no_annotations() {
+        let note = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        let marks = Marks {
+            namespace: "fleet",
+            part_of: "0123",
+            stage: None,
+        };
+        let intents = intents([&note].into_iter(), marks, |_| false);
+        let body = &intents.bodies[&ObjectKey::new("", "ConfigMap", "fleet", "a")];
+        assert_eq!(body["metadata"].get("annotations"), None, "{body:#}");
     }
 
     #[test]

@@ -350,6 +350,7 @@ fn f42_the_list_of_metrics_is_that_of_a_running_operator() -> Result<()> {
         // Where webhooks are served, hooks are answered, or add-ons of clusters are looked after.
         let elsewhere = [
             "stackwright_admission_requests_total",
+            "stackwright_cluster_addons",
             "stackwright_hook_answers_total",
             "stackwright_hook_duration_seconds",
             "stackwright_workload_clusters",
