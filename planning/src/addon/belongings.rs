@@ -30,6 +30,8 @@ pub(super) struct Belongings {
     held: BTreeSet<ObjectKey>,
     /// What stages take away.
     doomed: BTreeMap<ObjectKey, ObjectObserved>,
+    /// The chart of which has to be known what it asks for before what is left over may go.
+    unknown: Option<String>,
     /// Whether anything of this can be looked at.
     is_reached: bool,
 }
@@ -44,6 +46,7 @@ impl Belongings {
             objects: there(observed),
             held: BTreeSet::new(),
             doomed: BTreeMap::new(),
+            unknown: None,
             is_reached: false,
         };
         if let Some(way) = &outlook.way
@@ -57,12 +60,9 @@ impl Belongings {
 
     fn follow(&mut self, way: &Way<'_>, observed: &AddonObserved) {
         let begun = way.begun();
-        let mut is_known = true;
         for (chart, action) in &begun {
-            match (observed.intents_of(chart), action) {
-                (None, _) => is_known = false,
-                (Some(_), StageAction::Delete) => {}
-                (Some(intents), StageAction::Apply) => self.want(chart, intents),
+            if let (Some(intents), StageAction::Apply) = (observed.intents_of(chart), action) {
+                self.want(chart, intents);
             }
         }
         let spared = Spared::of(observed, way.course.kind, way.layout, &way.stages);
@@ -71,15 +71,24 @@ impl Belongings {
                 self.doom(chart, observed, &spared, way);
             }
         }
-        let others = self.objects_of_others(way, observed);
-        let may_prune = way.may_prune() && is_known;
-        self.held = self
+        let mut others = charts_that_stay(way.course.kind, way.layout);
+        others.retain(|chart| !self.order.contains(chart));
+        let unknown = begun.iter().map(|(chart, _)| *chart);
+        let mut unknown = unknown.chain(others.iter().map(String::as_str));
+        let unknown = unknown.find(|chart| observed.intents_of(chart).is_none());
+        let rest = self
             .objects
             .keys()
-            .filter(|key| !self.intents.contains_key(*key) && !self.doomed.contains_key(*key))
-            .filter(|key| !may_prune || others.contains(*key))
-            .cloned()
-            .collect();
+            .filter(|key| !self.intents.contains_key(*key) && !self.doomed.contains_key(*key));
+        let rest: BTreeSet<ObjectKey> = rest.cloned().collect();
+        let of_others = objects_of(&others, observed);
+        let has_leftovers = way.may_prune() && !rest.is_subset(&of_others);
+        self.unknown = unknown.filter(|_| has_leftovers).map(str::to_owned);
+        self.held = if has_leftovers && self.unknown.is_none() {
+            rest.intersection(&of_others).cloned().collect()
+        } else {
+            rest
+        };
         for key in self.intents.keys() {
             if let Some(object) = observed.objects.get(key) {
                 self.objects.insert(key.clone(), object.clone());
@@ -107,18 +116,6 @@ impl Belongings {
         self.doomed.extend(doomed.collect::<Vec<_>>());
     }
 
-    /// What comes from charts that stay, and that this way does not come by.
-    fn objects_of_others(&self, way: &Way<'_>, observed: &AddonObserved) -> BTreeSet<ObjectKey> {
-        let mut others = charts_that_stay(way.course.kind, way.layout);
-        others.retain(|chart| !self.order.contains(chart));
-        let come_from = origins(observed);
-        let come_from = come_from.into_iter().filter(|(_, chart)| others.contains(*chart));
-        let mut keys: BTreeSet<ObjectKey> = come_from.map(|(key, _)| key).collect();
-        let asked_for = others.iter().filter_map(|chart| observed.intents_of(chart));
-        keys.extend(asked_for.flat_map(|intents| intents.keys().cloned()));
-        keys
-    }
-
     /// The objects for whoever tells of them.
     pub(super) fn set<'a>(&'a self, observed: &'a AddonObserved) -> ObjectSet<'a> {
         observed.set(Some(&self.intents), &self.objects, &self.held)
@@ -136,6 +133,11 @@ impl Belongings {
         let removed = observed.set(None, &self.doomed, &none).removal(now);
         decisions.leftovers.extend(removed.leftovers);
         decisions
+    }
+
+    /// The chart that what is left over waits for, since it may ask for some of it.
+    pub(super) fn unknown(&self) -> Option<&str> {
+        self.unknown.as_deref()
     }
 
     /// The chart that an object is of.
@@ -198,6 +200,16 @@ impl Belongings {
             .flat_map(|stage| way.works.looks(&stage.key.name));
         looks.filter(|look| !self.intents.contains_key(look.key()))
     }
+}
+
+/// What comes from these charts, or is asked for by them.
+fn objects_of(charts: &BTreeSet<String>, observed: &AddonObserved) -> BTreeSet<ObjectKey> {
+    let come_from = origins(observed);
+    let come_from = come_from.into_iter().filter(|(_, chart)| charts.contains(*chart));
+    let mut keys: BTreeSet<ObjectKey> = come_from.map(|(key, _)| key).collect();
+    let asked_for = charts.iter().filter_map(|chart| observed.intents_of(chart));
+    keys.extend(asked_for.flat_map(|intents| intents.keys().cloned()));
+    keys
 }
 
 /// What is there of the add-ons, as far as anybody knows.

@@ -127,13 +127,12 @@ pub fn charts_that_stay(kind: Kind, layout: &Stages) -> BTreeSet<String> {
         .collect()
 }
 
-/// The charts that have to be rendered before it is known what is to be done: those of the stages, and where one of these takes objects away, those that
-/// stay, since objects may have moved to them.
+/// The charts that have to be rendered before it is known what is to be done: those of the stages, and those that stay. Objects may have moved to these, and
+/// neither a stage that deletes nor what is pruned in the end takes away what they ask for.
 pub fn charts_needed(kind: Kind, layout: &Stages) -> BTreeSet<String> {
-    let course = stages(kind, layout);
-    let deletes = course.iter().any(|stage| stage.key.action == StageAction::Delete);
-    let mut charts: BTreeSet<String> = course.into_iter().map(|stage| stage.key.name).collect();
-    if deletes && kind != Kind::Deletion {
+    let course = stages(kind, layout).into_iter();
+    let mut charts: BTreeSet<String> = course.map(|stage| stage.key.name).collect();
+    if kind != Kind::Deletion {
         charts.extend(charts_that_stay(kind, layout));
     }
     charts

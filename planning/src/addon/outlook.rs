@@ -49,7 +49,7 @@ impl<'a> Outlook<'a> {
         }
     }
 
-    /// The charts that lead to the target or stay there, and what became of them.
+    /// The charts that lead to the target, and what became of them.
     pub(super) fn charts(&self) -> impl Iterator<Item = (&'a str, &'a ChartSeen)> + use<'_, 'a> {
         let way = self.way.iter();
         let names: BTreeSet<&str> = way
@@ -60,6 +60,12 @@ impl<'a> Outlook<'a> {
         charts
             .filter(move |(chart, _)| names.contains(chart.as_str()))
             .map(|(chart, seen)| (chart.as_str(), seen))
+    }
+
+    /// The same, and one that matters besides; it may be among them.
+    pub(super) fn charts_and(&self, other: Option<&str>) -> impl Iterator<Item = (&'a str, &'a ChartSeen)> {
+        let other = other.and_then(|chart| self.observed.charts.get_key_value(chart));
+        self.charts().chain(other.map(|(chart, seen)| (chart.as_str(), seen)))
     }
 }
 

@@ -126,7 +126,7 @@ fn tended(observed: &AddonObserved, cluster: &ClusterSeen, now: Timestamp) -> Ad
     let set = belongings.set(observed);
     let mut steps = preparation(&outlook, &decisions);
     steps.extend(belongings.steps(&set, &decisions, outlook.way.as_ref()));
-    let waiting = waiting(&outlook, &set, &decisions);
+    let waiting = waiting(&outlook, &belongings, &set, &decisions);
     let memo = unrecorded_memo(observed, &steps);
     let told = Told {
         outlook: &outlook,
@@ -149,7 +149,7 @@ fn tended(observed: &AddonObserved, cluster: &ClusterSeen, now: Timestamp) -> Ad
     let next = decisions
         .next()
         .sooner(set.next_of_watches(now))
-        .sooner(next_of_way(&outlook, now))
+        .sooner(next_of_way(&outlook, &belongings, now))
         .sooner(in_full);
     AddonPlan {
         charts: belongings.charts_of(&steps, outlook.way.as_ref()),
@@ -272,8 +272,9 @@ fn record_memo(observed: &AddonObserved, memo: Option<AddonMemo>, steps: &mut Ve
 }
 
 /// When time alone makes a difference for the way.
-fn next_of_way(outlook: &Outlook<'_>, now: Timestamp) -> Next {
-    let renderings = outlook.charts().map(|(_, chart)| chart.next(now));
+fn next_of_way(outlook: &Outlook<'_>, belongings: &Belongings, now: Timestamp) -> Next {
+    let charts = outlook.charts_and(belongings.unknown());
+    let renderings = charts.map(|(_, chart)| chart.next(now));
     let course = match &outlook.way {
         Some(way) => way.course.next(now),
         None => status::end_of_deletion(outlook)

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crds::cluster_addon::StagePhase;
 use serde::{Deserialize, Serialize};
 
+use super::belongings::Belongings;
 use super::course::StageKey;
 use super::hook::Hook;
 use super::observed::{ChartSeen, Connection, Layout};
@@ -83,12 +84,17 @@ pub enum AddonWaiting {
 }
 
 /// Why nothing more happens, sorted and without repetition.
-pub(super) fn waiting(outlook: &Outlook<'_>, set: &ObjectSet<'_>, decisions: &Decisions) -> Vec<AddonWaiting> {
+pub(super) fn waiting(
+    outlook: &Outlook<'_>,
+    belongings: &Belongings,
+    set: &ObjectSet<'_>,
+    decisions: &Decisions,
+) -> Vec<AddonWaiting> {
     let mut waiting = BTreeSet::new();
     waiting.extend(for_the_target(outlook));
     waiting.extend(for_the_cluster(outlook));
     waiting.extend(for_stages(outlook));
-    waiting.extend(for_charts(outlook));
+    waiting.extend(for_charts(outlook, belongings));
     waiting.extend(for_watches(set));
     waiting.extend(set.waits(decisions).into_iter().map(AddonWaiting::Objects));
     waiting.into_iter().collect()
@@ -153,8 +159,8 @@ fn for_stages(outlook: &Outlook<'_>) -> Vec<AddonWaiting> {
     waiting
 }
 
-fn for_charts(outlook: &Outlook<'_>) -> Vec<AddonWaiting> {
-    let charts = outlook.charts();
+fn for_charts(outlook: &Outlook<'_>, belongings: &Belongings) -> Vec<AddonWaiting> {
+    let charts = outlook.charts_and(belongings.unknown());
     charts
         .filter_map(|(chart, seen)| {
             let chart = chart.to_owned();
