@@ -115,16 +115,19 @@ pub fn charts_that_stay(kind: Kind, layout: &Stages) -> BTreeSet<String> {
         Kind::Creation => listed(layout, &Hook::ALL),
         Kind::Upgrade | Kind::Deletion => stages(Kind::Upgrade, layout),
     };
-    let mut last: BTreeMap<String, bool> = BTreeMap::new();
+    let mut charts = BTreeSet::new();
     for Stage { key, .. } in course {
-        let applies = key.action == StageAction::Apply;
-        let applied = last.entry(key.name).or_default();
-        *applied = applies || (*applied && kind == Kind::Creation);
+        match key.action {
+            StageAction::Apply => {
+                charts.insert(key.name);
+            }
+            StageAction::Delete if kind == Kind::Creation => {}
+            StageAction::Delete => {
+                charts.remove(&key.name);
+            }
+        }
     }
-    last.into_iter()
-        .filter(|(_, applied)| *applied)
-        .map(|(name, _)| name)
-        .collect()
+    charts
 }
 
 /// The charts that have to be rendered before it is known what is to be done: those of the stages, and those that stay. Objects may have moved to these, and

@@ -123,14 +123,18 @@ fn of_both(cluster: &ClusterSeen, class: ClassOwner, addon: &AddonSeen) -> Prese
         return Presence::Paused(Pausing::Addon);
     }
     let is_of_another = !addon.is_of(&cluster.uid);
-    match (addon.deleting, is_of_another) {
-        (true, true) => Presence::LetGo,
-        (false, true) => Presence::Delete,
-        // Together with its Cluster: what has to be done before that goes is done first.
-        (true, false) if cluster.deleting.is_some() && !cluster.ok_to_delete => Presence::Tend,
-        // By hand, and made anew where the Cluster stays.
-        (true, false) => Presence::LetGo,
-        (false, false) => Presence::Tend,
+    if !addon.deleting {
+        return if is_of_another {
+            Presence::Delete
+        } else {
+            Presence::Tend
+        };
+    }
+    // Together with its Cluster: what has to be done before that goes is done first. If it was deleted by hand, it is made anew where the Cluster stays.
+    if cluster.deleting.is_some() && !cluster.ok_to_delete && !is_of_another {
+        Presence::Tend
+    } else {
+        Presence::LetGo
     }
 }
 

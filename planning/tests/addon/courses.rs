@@ -6,7 +6,8 @@ use crds::cluster_addon::StagePhase::{
 use crds::conditions::Reason;
 use crds::labels::{CLUSTER_ADDON_STAGE, CREATED_WITH};
 use planning::addon::{
-    ClusterSeen, ConditionSeen, Course, Hook, Kind, Marks, StageSeen, Stages, Work, charts_that_stay, kind, stages,
+    ClusterSeen, ConditionSeen, Course, Hook, Kind, Marks, StageSeen, Stages, Work, charts_needed, charts_that_stay,
+    kind, stages,
 };
 use planning::next::Next;
 
@@ -106,6 +107,10 @@ fn an_upgrade_keeps_what_its_stages_leave_applied_and_a_creation_all_that_the_re
     let names = |kind| charts_that_stay(kind, &layout).into_iter().collect::<Vec<_>>();
     assert_eq!(names(Kind::Upgrade), ["cni", "metrics"]);
     assert_eq!(names(Kind::Creation), ["cni", "metrics", "seed"]);
+    let needed = |kind| charts_needed(kind, &layout).into_iter().collect::<Vec<_>>();
+    for kind in [Kind::Creation, Kind::Upgrade] {
+        assert!(names(kind).iter().all(|chart| needed(kind).contains(chart)));
+    }
     let ends_in_delete = listed("{BeforeClusterUpgrade: [{name: a, action: apply}, {name: a, action: delete}]}");
     assert_eq!(charts_that_stay(Kind::Upgrade, &ends_in_delete), BTreeSet::new());
 }

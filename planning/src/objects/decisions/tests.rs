@@ -1,4 +1,4 @@
-//! What an owner needs that applies its objects in stages, in an API server that it shares with others of its kind, told of sets of ConfigMaps.
+//! What an owner needs that applies its objects in stages, in an API server that it shares with others of its kind, told of sets of `ConfigMap`s.
 
 use crds::policy::{DriftPolicy, PruneLimit};
 use crds::resource::{Resource, SyncStatus};
@@ -62,15 +62,15 @@ fn row(name: &str, digest: &str) -> Resource {
     }
 }
 
-fn read(belongs: Belongs, at: Timestamp) -> Option<Read> {
-    Some(Read::Found {
+fn read(belongs: Belongs, at: Timestamp) -> Read {
+    Read::Found {
         uid: "o".to_owned(),
         resource_version: "1".to_owned(),
         belongs,
         keep: false,
         deleting: false,
         at,
-    })
+    }
 }
 
 impl Addon {
@@ -105,7 +105,7 @@ impl Addon {
             trigger: "o g1".to_owned(),
             owned: true,
         });
-        object.memory.read = read(Belongs::Us, now());
+        object.memory.read = Some(read(Belongs::Us, now()));
         self.objects.insert(key(name), object);
         self.rows.push(row(name, "sha256:a"));
         self
@@ -114,7 +114,7 @@ impl Addon {
     /// It has applied this, and by now it is so marked, which no watch shows.
     fn finds(mut self, name: &str, belongs: Belongs, at: Timestamp) -> Self {
         let mut object = object();
-        object.memory.read = read(belongs, at);
+        object.memory.read = Some(read(belongs, at));
         self.objects.insert(key(name), object);
         self.rows.push(row(name, "sha256:a"));
         self

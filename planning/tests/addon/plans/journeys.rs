@@ -5,7 +5,7 @@ use crds::conditions::{ConditionType, Reason, find};
 use crds::policy::{DriftPolicy, PruneLimit};
 use planning::addon::{AddonWaiting, Connection};
 
-use super::releases::{Chart, MOVED, broken, key};
+use super::releases::{Chart, MOVED, SEED, broken, key};
 use super::world::World;
 
 fn settled(classes: &[usize]) -> World {
@@ -122,6 +122,39 @@ fn an_object_that_moves_to_another_chart_stays_and_no_chart_deletes_it() {
         world.assert_settled();
         assert_eq!(world.cluster.objects[&key(MOVED)].uid, uid, "{:#?}", world.journal);
     }
+}
+
+/// A cluster that gets another class before its creation is over; that class has the object in a chart that is applied in upgrades only.
+#[test]
+fn an_object_that_moves_to_a_chart_of_upgrades_stays_though_creation_does_not_come_by_that() {
+    let mut world = answering(0);
+    world.reconcile();
+    let uid = world.cluster.objects[&key(MOVED)].uid;
+    assert_eq!(world.status().applied, None);
+    world.set_class(4);
+    world.settle();
+    world.assert_settled();
+    assert_eq!(world.cluster.objects[&key(MOVED)].uid, uid, "{:#?}", world.journal);
+    assert!(!world.cluster.objects.contains_key(&key(SEED)), "{:#?}", world.journal);
+}
+
+/// What a cluster has needs no chart of upgrades: it is ready, and what is left over waits.
+#[test]
+fn nothing_is_pruned_before_all_charts_that_stay_are_known_and_the_one_that_is_not_is_named() {
+    let mut world = answering(0);
+    world.reconcile();
+    let widgets = world.releases[4].charts.insert("widgets", Chart::Broken);
+    world.set_class(4);
+    world.settle();
+    let plan = world.decide().expect("a plan");
+    let chart = "widgets".to_owned();
+    assert_eq!(plan.waiting, [AddonWaiting::Chart { chart }]);
+    assert!(world.status().ready, "{:#?}", world.status());
+    assert!(world.cluster.objects.contains_key(&key(MOVED)) && world.cluster.objects.contains_key(&key(SEED)));
+    world.releases[4].charts.extend(widgets.map(|chart| ("widgets", chart)));
+    world.settle();
+    world.assert_settled();
+    assert!(!world.cluster.objects.contains_key(&key(SEED)), "{:#?}", world.journal);
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn chart(objects: &[(&str, &str)]) -> Chart {
 pub(crate) const CRD: &str = "CustomResourceDefinition.apiextensions.k8s.io widgets.example.org";
 pub(crate) const WIDGET: &str = "Widget.example.org kube-system/w";
 pub(crate) const MOVED: &str = "ConfigMap kube-system/moved";
+pub(crate) const SEED: &str = "ConfigMap kube-system/seed";
 pub(crate) const KEPT: &str = "Secret kube-system/kept";
 
 const AROUND: &str = "waitForPreCondition: {conditions: a}, waitForPostCondition: {conditions: b}";
@@ -76,7 +77,7 @@ fn seeding() -> Release {
         )),
         charts: BTreeMap::from([
             ("cni", chart(&[("Namespace cni", ""), ("ConfigMap cni/cni", "1"), ("Secret cni/ca", "random"), (MOVED, "1")])),
-            ("seed", chart(&[("ConfigMap kube-system/seed", "1"), (MOVED, "seed")])),
+            ("seed", chart(&[(SEED, "1"), (MOVED, "seed")])),
             ("old", chart(&[("ConfigMap kube-system/old", "1"), (KEPT, "1")])),
         ]),
         is_faulty: false,
