@@ -71,30 +71,34 @@ impl Belongings {
                 self.doom(chart, observed, &spared, way);
             }
         }
-        let mut others = charts_that_stay(way.course.kind, way.layout);
-        others.retain(|chart| !self.order.contains(chart));
-        let unknown = begun.iter().map(|(chart, _)| *chart);
-        let mut unknown = unknown.chain(others.iter().map(String::as_str));
-        let unknown = unknown.find(|chart| observed.intents_of(chart).is_none());
-        let rest = self
-            .objects
-            .keys()
-            .filter(|key| !self.intents.contains_key(*key) && !self.doomed.contains_key(*key));
-        let rest: BTreeSet<ObjectKey> = rest.cloned().collect();
-        let of_others = objects_of(&others, observed);
-        let has_leftovers = way.may_prune() && !rest.is_subset(&of_others);
-        self.unknown = unknown.filter(|_| has_leftovers).map(str::to_owned);
-        self.held = if has_leftovers && self.unknown.is_none() {
-            rest.intersection(&of_others).cloned().collect()
-        } else {
-            rest
-        };
+        self.hold(way, &begun, observed);
         for key in self.intents.keys() {
             if let Some(object) = observed.objects.get(key) {
                 self.objects.insert(key.clone(), object.clone());
             }
         }
         self.objects.extend(self.doomed.clone());
+    }
+
+    /// Holds back what is neither wanted nor doomed, until the way is gone to its end: then only what charts have a claim to that stay, and that this way does
+    /// not come by. While one of these is not known, it may have one to anything.
+    fn hold(&mut self, way: &Way<'_>, begun: &[(&str, StageAction)], observed: &AddonObserved) {
+        let mut others = charts_that_stay(way.course.kind, way.layout);
+        others.retain(|chart| !self.order.contains(chart));
+        let claimed = objects_of(&others, observed);
+        let is_rest = |key: &&ObjectKey| !self.intents.contains_key(*key) && !self.doomed.contains_key(*key);
+        self.held = self.objects.keys().filter(is_rest).cloned().collect();
+        if !way.may_prune() || self.held.is_subset(&claimed) {
+            return;
+        }
+        let begun = begun.iter().map(|(chart, _)| *chart);
+        let mut charts = begun.chain(others.iter().map(String::as_str));
+        self.unknown = charts
+            .find(|chart| observed.intents_of(chart).is_none())
+            .map(str::to_owned);
+        if self.unknown.is_none() {
+            self.held.retain(|key| claimed.contains(key));
+        }
     }
 
     fn want(&mut self, chart: &str, intents: &BTreeMap<ObjectKey, Intent>) {
