@@ -58,6 +58,19 @@ pub const REASONS: &[Entry<Reason>] = &[
         operator: "Begins the stage when that moment comes, whether Cluster API calls its hook or not.",
     },
     Entry {
+        word: Reason::ControlPlaneNotReady,
+        means: "The API server of the cluster cannot be reached yet, or not just now; the message says why.",
+        reader: "Wait, or look at the Cluster, its control plane and the way there.",
+        operator: "Tries again, ever later, and at once when Cluster API says that the cluster is there or its kubeconfig is another. Other clusters do \
+                   not wait for it, and what is applied stays.",
+    },
+    Entry {
+        word: Reason::KubeconfigRefused,
+        means: "The kubeconfig of the cluster asks for something that the operator does not do for it, such as running a program; the message names the field.",
+        reader: "Mend the Secret, or whatever makes it.",
+        operator: "Uses nothing of it, and reads it again when the Secret is another.",
+    },
+    Entry {
         word: Reason::FailedToEvaluatePreCondition,
         means: "What must hold before a stage of add-ons begins does not hold yet; the message names the part that does not, with its value.",
         reader: "Wait, or see to the objects of the cluster that the condition is about.",
@@ -127,6 +140,31 @@ pub const REASONS: &[Entry<Reason>] = &[
         means: "The class chart cannot be rendered: on a stack, and as the reason of `Stalled`.",
         reader: "The same as for [`TemplateNewClusterStackFailed`](#reason-templatenewclusterstackfailed).",
         operator: "The same.",
+    },
+    Entry {
+        word: Reason::ParsingClusterAddonConfigFailed,
+        means: "The file `clusteraddon.yaml` of the release cannot be used; the message says where.",
+        reader: "Mend it at the source, or publish a new version.",
+        operator: "Keeps what is applied in the cluster, and goes on when the file has changed.",
+    },
+    Entry {
+        word: Reason::HelmChartMissing,
+        means: "A stage names a chart that the release does not have; the message names both.",
+        reader: "Publish a version that has it; `kubectl stacks release create` finds this before.",
+        operator: "Applies nothing of that stage, nor of those after it. What is applied stays.",
+    },
+    Entry {
+        word: Reason::TemplateNewClusterStackOverwriteFailed,
+        means: "The values of the add-ons cannot be made from the release and the Cluster; the message has file and line.",
+        reader: "Publish a new version, or correct what the values are made of.",
+        operator: "Keeps what is applied, and makes them again when the release or the Cluster is another.",
+    },
+    Entry {
+        word: Reason::RenderingUnstable,
+        means: "The values of the add-ons come out different again and again, although nobody changed the spec of the Cluster: they are made of something \
+                that changes by itself; the message names it.",
+        reader: "Publish a version whose values are not made of that.",
+        operator: "Keeps what is applied, and follows the values no further until that has changed.",
     },
     // What is wrong with its objects.
     Entry {
@@ -237,6 +275,19 @@ pub const REASONS: &[Entry<Reason>] = &[
         reader: "Edit it.",
         operator: "Goes on with what the field does not concern, and with the rest when the object was edited. Nothing is deleted for it.",
     },
+    // What add-ons of a cluster wait for.
+    Entry {
+        word: Reason::ReleaseNotReady,
+        means: "The release of the class cannot be used, or is not there; the message says why.",
+        reader: "Look at the ClusterStackRelease.",
+        operator: "Watches it. What was applied stays.",
+    },
+    Entry {
+        word: Reason::VersionMismatch,
+        means: "The Cluster has another Kubernetes version than its class is for.",
+        reader: "Set the version, or the class, that the message names; whoever writes one after the other need do nothing.",
+        operator: "Applies nothing until both fit together. What was applied stays.",
+    },
     // What is meant to be so, or has to be approved.
     Entry {
         word: Reason::PruneNotApproved,
@@ -261,18 +312,10 @@ pub const REASONS: &[Entry<Reason>] = &[
 
 /// Words of the contract and of ours that this version does not write: they belong to add-ons, or to what is refused otherwise.
 pub const REASONS_OF_LATER_VERSIONS: &[Reason] = &[
-    Reason::ControlPlaneNotReady,
-    Reason::HelmChartMissing,
     Reason::TemplateOldClusterStackOverwriteFailed,
     Reason::TemplateOldClusterStackFailed,
-    Reason::TemplateNewClusterStackOverwriteFailed,
-    Reason::ParsingClusterAddonConfigFailed,
     Reason::HookServerUnresponsive,
-    Reason::KubeconfigRefused,
-    Reason::ReleaseNotReady,
-    Reason::VersionMismatch,
     Reason::MemoLost,
-    Reason::RenderingUnstable,
     Reason::FieldConflict,
     Reason::RecreateNeeded,
 ];
