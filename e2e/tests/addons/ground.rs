@@ -96,7 +96,7 @@ impl Ground {
             ..Options::default()
         };
         let workload = ControlPlane::start(options).await?;
-        let kwok = Kwok::start(&workload).await?;
+        let kwok = Kwok::start(&workload)?;
         let served = Workload::at(workload.access()).await?;
         let shim = Shim::start(journey.control_plane().access(), &served).await?;
         journey.operate().await?;
@@ -144,8 +144,8 @@ impl Ground {
     }
 
     /// Pods become ready again.
-    pub(crate) async fn with_kubelets(&mut self) -> Result<()> {
-        self.kwok = Some(Kwok::start(&self.workload).await?);
+    pub(crate) fn with_kubelets(&mut self) -> Result<()> {
+        self.kwok = Some(Kwok::start(&self.workload)?);
         Ok(())
     }
 

@@ -84,7 +84,7 @@ fn both_together(release: Release, weather: Weather) -> Result<()> {
         weather.strike(journey).await?;
         is_held_back(journey, ground).await?;
 
-        ground.with_kubelets().await?;
+        ground.with_kubelets()?;
         eventually(SOON, "the control plane to be told the new version", async || {
             let plane = control_plane(journey).await?;
             ensure!(plane.data["spec"]["version"] == "v1.35.0", "{:#}", plane.data);
