@@ -23,6 +23,8 @@ const EXTENSION: &str = "core-operator";
 /// The class of another tool.
 const FOREIGN: &str = "quick-start";
 const VERSION: &str = "v1.34.0";
+/// The class is for another one.
+const OTHER_VERSION: &str = "v1.34.1";
 
 /// A release of our stack, and its class once more under a name that is not ours.
 async fn classes(journey: &Journey) -> Result<String> {
@@ -124,9 +126,9 @@ fn asks_our_operator(release: Release) -> Result<()> {
             ensure!(answered(journey, create, "go-on").await?, "nobody was asked");
             ensure!(!answered(journey, create, "hold").await?, "it was held up first");
 
-            journey.apply(cluster("web", &class, VERSION, 0)).await?;
+            journey.apply(cluster("web", &class, OTHER_VERSION, 0)).await?;
             let way_round = format!("{}={create}@{class}", labels::SKIP_HOOK);
-            is_held_up(journey, "web", &[create, "NotObservedYet", &way_round]).await?;
+            is_held_up(journey, "web", &[create, "VersionMismatch", &way_round]).await?;
             let made = infrastructure(journey, "web").await?;
             ensure!(made.is_empty(), "it is held up: {made:?}");
 
