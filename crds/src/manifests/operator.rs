@@ -226,6 +226,10 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         unseen: &[
             ("create", "a Cluster that has none gets one"),
             ("delete", "one whose Cluster is gone goes"),
+            (
+                "get",
+                "whether it is still there, before the first object is written for it",
+            ),
             ("list", "which there are"),
             ("patch", "its finalizer and its owner"),
             ("watch", "how they change"),

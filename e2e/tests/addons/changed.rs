@@ -1,0 +1,108 @@
+//! Somebody changes or deletes what the operator made in a workload cluster, or the ClusterAddon itself.
+
+use anyhow::{Context, Result, ensure};
+use crds::{ClusterAddon, cluster_addon::name_for, labels};
+use e2e::{Journey, cluster_api::Release, eventually, journey::SOON, shim::cluster};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::{
+    ground::{CLUSTER, Ground, class, course},
+    stack,
+};
+
+/// A Cluster with all add-ons of the first version; the answer is its class.
+async fn installed(journey: &mut Journey, ground: &Ground) -> Result<String> {
+    let class = class(journey, "v1", "v1").await?;
+    journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
+    ground.complete(journey, &class, "v1").await?;
+    Ok(class)
+}
+
+/// Deletes an object, changes a second and takes the labels off a third, as users with enough rights do.
+async fn meddle(client: &Client) -> Result<()> {
+    let notes: Api<ConfigMap> = Api::namespaced(client.clone(), stack::NOTE.0);
+    notes.delete(stack::NOTE.1, &DeleteParams::default()).await?;
+    let image = json!({ "spec": { "template": { "spec": {
+        "containers": [{ "name": "agent", "image": "registry.example.com/somebody:else" }],
+    } } } });
+    let agents: Api<Deployment> = Api::namespaced(client.clone(), stack::AGENT.0);
+    let changed = agents
+        .patch(stack::AGENT.1, &PatchParams::default(), &Patch::Strategic(image))
+        .await;
+    changed.context("failed to change the agent")?;
+    let settings: Api<ConfigMap> = Api::namespaced(client.clone(), stack::SETTINGS.0);
+    let unlabelled = json!({ "metadata": { "labels": { labels::PART_OF: null, labels::INSTANCE: null } } });
+    let unlabelled = settings
+        .patch(stack::SETTINGS.1, &PatchParams::default(), &Patch::Merge(unlabelled))
+        .await;
+    unlabelled.map(drop).context("failed to take the labels away")
+}
+
+#[test]
+fn a12_f3_what_is_changed_or_deleted_in_a_workload_cluster_comes_back() -> Result<()> {
+    course(Release::V1_14, async |journey, ground| {
+        let class = installed(journey, ground).await?;
+        let client = ground.workload.client();
+        let before = stack::uids(&client, "v1").await?;
+        meddle(&client).await?;
+        comes_back(journey, ground, &class, &before).await?;
+
+        let before = stack::uids(&client, "v1").await?;
+        journey.kill_operator().await?;
+        meddle(&client).await?;
+        journey.operate().await?;
+        comes_back(journey, ground, &class, &before).await?;
+        ground.looks_write_nothing(journey, "corrected").await
+    })
+}
+
+/// What was deleted is another object, and nothing else is.
+async fn comes_back(
+    journey: &Journey,
+    ground: &Ground,
+    class: &str,
+    before: &std::collections::BTreeMap<String, String>,
+) -> Result<()> {
+    ground.complete(journey, class, "v1").await?;
+    let mut after = stack::uids(&ground.workload.client(), "v1").await?;
+    let note = format!("ConfigMap {}/{}", stack::NOTE.0, stack::NOTE.1);
+    let anew = after.remove(&note);
+    ensure!(
+        anew.is_some() && anew != before.get(&note).cloned(),
+        "{note} is {anew:?}"
+    );
+    stack::are_the_same(before, &after)
+}
+
+/// F15: no object flickers.
+#[test]
+fn f15_a_cluster_addon_that_is_deleted_by_hand_is_made_anew_and_nothing_in_the_cluster_is_touched() -> Result<()> {
+    course(Release::V1_14, async |journey, ground| {
+        let class = installed(journey, ground).await?;
+        ground.looks_write_nothing(journey, "before").await?;
+        let client = ground.workload.client();
+        let before = stack::uids(&client, "v1").await?;
+        let mark = ground.workload.audit_log().mark().await?;
+        let addons = journey.api::<ClusterAddon>();
+        let first = addons.get(&name_for(CLUSTER)).await?.uid();
+        journey.delete::<ClusterAddon>(&name_for(CLUSTER)).await?;
+        eventually(SOON, "another ClusterAddon", async || {
+            let now = addons.get(&name_for(CLUSTER)).await?.uid();
+            ensure!(now != first, "it is the old one");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        ground.complete(journey, &class, "v1").await?;
+        let after = stack::uids(&client, "v1").await?;
+        ensure!(before == after, "{before:#?} {after:#?}");
+        let written = ground.written_since(mark).await?;
+        let deleted: Vec<&String> = written.iter().filter(|write| write.starts_with("delete")).collect();
+        ensure!(deleted.is_empty(), "{deleted:#?}");
+        Ok(())
+    })
+}

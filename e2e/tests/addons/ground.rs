@@ -1,0 +1,294 @@
+//! What every course here stands on, and the steps that many of them take.
+
+use anyhow::{Context, Result, ensure};
+use crds::{
+    ClusterAddon, ClusterAddonStatus,
+    cluster_addon::{StagePhase, name_for},
+    labels,
+};
+use e2e::{
+    ControlPlane, Journey, Options,
+    audit::{AuditEvents, Mark},
+    cluster_api::{Manager, Provider, Release},
+    eventually,
+    hooks::Recorder,
+    journey::{SOON, journey},
+    kwok::Kwok,
+    lab::workspace,
+    shim::{Contract, PlayedCluster, Shim, Workload, install},
+    webhooks::Certificates,
+};
+use kube::{
+    Api,
+    api::{DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::stack;
+
+pub(crate) const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta1";
+/// The Cluster of each course.
+pub(crate) const CLUSTER: &str = "web";
+/// The name under which Cluster API knows the operator.
+const EXTENSION: &str = "core-operator";
+/// How the operator calls itself at every API server.
+const OPERATOR: &str = "stackwright-core-operator";
+/// The API servers of workload clusters are on this machine here.
+const LOOPBACK: &str = "--allow-workload-loopback";
+
+/// Where workload clusters are. Dropped, they are gone.
+pub(crate) struct Ground {
+    pub(crate) shim: Shim,
+    kwok: Option<Kwok>,
+    _manager: Manager,
+    pub(crate) workload: ControlPlane,
+    /// The namespace of the Cluster.
+    pub(crate) home: String,
+    /// In the audit log of the workload cluster, before there was anything of ours.
+    begun: Mark,
+}
+
+/// Runs one course on a control plane of its own, with Cluster API of this minor, the shim and our operator, which Cluster API asks.
+pub(crate) fn course(release: Release, run: impl AsyncFnOnce(&mut Journey, &mut Ground) -> Result<()>) -> Result<()> {
+    course_of(Scope::One, release, run)
+}
+
+/// What the operator looks after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The namespace of the journey.
+    One,
+    /// Everything.
+    All,
+}
+
+/// The same with an operator that looks after more.
+pub(crate) fn course_of(
+    scope: Scope,
+    release: Release,
+    run: impl AsyncFnOnce(&mut Journey, &mut Ground) -> Result<()>,
+) -> Result<()> {
+    journey(async |here| {
+        here.elsewhere(async |journey| {
+            if scope == Scope::All {
+                journey.options.namespace.clear();
+            }
+            let mut ground = Ground::prepare(journey, release).await?;
+            let ended = run(journey, &mut ground).await;
+            if ended.is_err() {
+                ground.dump(journey).await;
+            }
+            ended.with_context(|| format!("{:#?}", ground.shim.troubles()))
+        })
+        .await
+    })
+}
+
+impl Ground {
+    async fn prepare(journey: &mut Journey, release: Release) -> Result<Self> {
+        install(&journey.client, &Contract::ALL).await?;
+        let certificates = Certificates::at(&journey.folder().join("hooks"))?;
+        journey.options.flags.extend(certificates.hook_flags());
+        journey.options.flags.push(LOOPBACK.into());
+        let manager = Manager::start(journey.control_plane(), Provider::Core, release).await?;
+        let options = Options {
+            workloads: true,
+            ..Options::default()
+        };
+        let workload = ControlPlane::start(options).await?;
+        let kwok = Kwok::start(&workload)?;
+        let served = Workload::at(workload.access()).await?;
+        let shim = Shim::start(journey.control_plane().access(), &served).await?;
+        journey.operate().await?;
+        let port = journey.operator()?.hook_port().await?;
+        // An operator that is started again is asked under the same address.
+        let flags = &mut journey.options.flags;
+        flags.retain(|flag| !flag.to_string_lossy().starts_with("--hook-port"));
+        flags.push(format!("--hook-port={port}").into());
+        certificates
+            .extend(&journey.client, EXTENSION, port, &journey.namespace)
+            .await?;
+        Recorder::discovered(&journey.client, EXTENSION).await?;
+        Ok(Self {
+            shim,
+            kwok: Some(kwok),
+            _manager: manager,
+            begun: workload.audit_log().mark().await?,
+            home: journey.namespace.clone(),
+            workload,
+        })
+    }
+
+    /// Leaves what there is of both clusters to look at: what a journey leaves by itself is the one that it shares with others.
+    async fn dump(&self, journey: &Journey) {
+        let place = format!("target/e2e-failures/addons/{}", journey.namespace);
+        let place = workspace().join(place);
+        for (name, control_plane) in [("management", journey.control_plane()), ("workload", &self.workload)] {
+            let dump = control_plane.failure_dump().with_logs(journey.folder());
+            if let Err(error) = dump.write(&place.join(name)).await {
+                eprintln!("failed to dump the {name} cluster: {error:#}");
+            }
+            dump.call_off();
+        }
+        eprintln!("both clusters are in {}", place.display());
+    }
+
+    /// The Cluster, as the test directs what the providers do with it.
+    pub(crate) fn web(&self) -> PlayedCluster {
+        self.shim.cluster(&self.home, CLUSTER)
+    }
+
+    /// From now on no Pod becomes ready.
+    pub(crate) fn without_kubelets(&mut self) {
+        self.kwok = None;
+    }
+
+    /// Pods become ready again.
+    pub(crate) fn with_kubelets(&mut self) -> Result<()> {
+        self.kwok = Some(Kwok::start(&self.workload)?);
+        Ok(())
+    }
+
+    /// Waits until the Cluster has all that this version of the stack brings, marked, told row by row, and nothing else of ours; the answer is its ClusterAddon.
+    pub(crate) async fn complete(&self, journey: &Journey, class: &str, version: &str) -> Result<ClusterAddon> {
+        let api: Api<ClusterAddon> = Api::namespaced(journey.client.clone(), &self.home);
+        eventually(SOON, format!("the add-ons of {version} to be complete"), async || {
+            let addon = api.get(&name_for(CLUSTER)).await?;
+            let told = status(&addon);
+            ensure!(told.ready, "not ready: {told:#?}");
+            ensure!(told.applied == told.target, "{:?} of {:?}", told.applied, told.target);
+            let applied = told.applied.clone().context("nothing is applied")?;
+            ensure!(
+                (applied.cluster_stack.as_str(), applied.version.as_str()) == (class, version),
+                "{applied:?}"
+            );
+            let open = told.stages.iter().filter(|stage| stage.phase != StagePhase::Done);
+            ensure!(open.count() == 0, "{:#?}", told.stages);
+            stack::stands(&self.workload.client(), &self.home, version).await?;
+            stack::is_told(&told, version)?;
+            Ok(addon)
+        })
+        .await
+    }
+
+    /// What the operator wrote to both API servers between two looks at the ClusterAddon that it was asked for: nothing but the answers, once all is
+    /// at rest.
+    pub(crate) async fn looks_write_nothing(&self, journey: &Journey, words: &str) -> Result<()> {
+        let mut attempts = 0..;
+        let mut word = || format!("{words}-{}", attempts.next().unwrap_or_default());
+        ensure!(
+            !self.written_since(self.begun).await?.is_empty(),
+            "it goes by another name"
+        );
+        ask(journey, &word()).await?;
+        let mut last = String::new();
+        for _ in 0..LOOKS {
+            let here = journey.mark().await?;
+            let there = self.workload.audit_log().mark().await?;
+            ask(journey, &word()).await?;
+            let here = journey.requests_since(here).await?.writes();
+            let there = self.written_since(there).await?;
+            if there.is_empty() && is_one_answer(&here) {
+                return Ok(());
+            }
+            last = format!("{here:#?} {there:#?}");
+        }
+        anyhow::bail!("each of {LOOKS} looks wrote something, the last: {last}")
+    }
+
+    /// What the operator asked the API server of the workload cluster to change since then.
+    pub(crate) async fn written_since(&self, mark: Mark) -> Result<Vec<String>> {
+        let events = self.workload.audit_log().since(mark).await?.of_agent(OPERATOR).writes();
+        Ok(events
+            .iter()
+            .map(|event| format!("{} {}", event.verb, event.request_uri))
+            .collect())
+    }
+}
+
+/// How many looks may pass until all is at rest: Cluster API goes on writing to its objects for a while.
+const LOOKS: usize = 20;
+
+/// A look is answered by one write, of the status.
+fn is_one_answer(writes: &AuditEvents) -> bool {
+    let [answer] = &**writes else {
+        return false;
+    };
+    let about = answer.object.clone().unwrap_or_default();
+    (about.resource.as_str(), about.subresource.as_str()) == ("clusteraddons", "status")
+}
+
+/// Asks for a look at the ClusterAddon and returns when it was answered.
+async fn ask(journey: &Journey, word: &str) -> Result<()> {
+    let name = name_for(CLUSTER);
+    journey
+        .annotate::<ClusterAddon>(&name, labels::REQUESTED_AT, Some(word))
+        .await?;
+    let answered = |addon: &ClusterAddon| status(addon).last_handled_reconcile_at.as_deref() == Some(word);
+    journey.until(&name, "the request answered", answered).await.map(drop)
+}
+
+/// The status of a ClusterAddon, empty when it has none yet.
+pub(crate) fn status(addon: &ClusterAddon) -> ClusterAddonStatus {
+    addon.status.clone().unwrap_or_default()
+}
+
+/// The ClusterAddon of the Cluster, once it is so.
+pub(crate) async fn until_addon(
+    journey: &Journey,
+    what: &str,
+    holds: impl Fn(&ClusterAddonStatus) -> bool,
+) -> Result<ClusterAddon> {
+    let is_so = |addon: &ClusterAddon| holds(&status(addon));
+    journey.until(&name_for(CLUSTER), what, is_so).await
+}
+
+/// Names and phases of the stages, in order.
+pub(crate) fn phases(status: &ClusterAddonStatus) -> Vec<(&str, StagePhase)> {
+    let stages = status.stages.iter();
+    stages.map(|stage| (stage.name.as_str(), stage.phase)).collect()
+}
+
+/// A version of the stack as a class, made of this source; the answer is its name.
+pub(crate) async fn class(journey: &mut Journey, source: &str, version: &str) -> Result<String> {
+    let tag = journey.releases.publish_quay(source, version)?;
+    release_of(journey, &tag, source, version).await?;
+    Ok(tag)
+}
+
+/// Subscribes to a version that is published, and waits until its class can be used.
+pub(crate) async fn release_of(journey: &Journey, tag: &str, source: &str, version: &str) -> Result<()> {
+    let minor = if source == "v1" { "1.34" } else { "1.35" };
+    let spec = json!({ "provider": "shim", "name": "quay", "kubernetesVersion": minor, "versions": [version] });
+    journey.stack(&format!("quay-{version}"), spec).await?;
+    journey.release_ready(tag).await.map(drop)
+}
+
+/// Gives the Cluster another class and another Kubernetes version, in one step.
+pub(crate) async fn set_topology(journey: &Journey, class: &str, kubernetes: &str) -> Result<()> {
+    let topology = json!({ "spec": { "topology": { "class": class, "version": kubernetes } } });
+    let clusters = journey.objects(CLUSTER_API, "Cluster");
+    let patched = clusters
+        .patch(CLUSTER, &PatchParams::default(), &Patch::Merge(topology))
+        .await;
+    patched.map(drop).context("failed to change the Cluster")
+}
+
+/// Waits until the Cluster is so.
+pub(crate) async fn until_cluster(journey: &Journey, what: &str, holds: impl Fn(&Value) -> bool) -> Result<()> {
+    let clusters = journey.objects(CLUSTER_API, "Cluster");
+    eventually(SOON, what, async || {
+        let cluster = clusters.get(CLUSTER).await?;
+        ensure!(holds(&cluster.data), "{:#}", cluster.data);
+        Ok(())
+    })
+    .await
+}
+
+/// The control plane of the Cluster.
+pub(crate) async fn control_plane(journey: &Journey) -> Result<DynamicObject> {
+    let planes = journey.objects("controlplane.cluster.x-k8s.io/v1beta1", "ShimControlPlane");
+    let of_cluster = format!("cluster.x-k8s.io/cluster-name={CLUSTER}");
+    let list = planes.list(&kube::api::ListParams::default().labels(&of_cluster)).await;
+    list?.items.pop().context("no control plane")
+}

@@ -1,0 +1,12 @@
+//! The add-ons of workload clusters through the whole life of a Cluster, on the real Cluster API and real API servers: the shim plays the providers,
+//! kwok the kubelets, and the operator is asked by the lifecycle hooks.
+
+mod changed;
+mod deleted;
+mod faulty;
+mod ground;
+mod installed;
+mod shared;
+mod stack;
+mod upgraded;
+mod values;

@@ -1,0 +1,23 @@
+//! A Cluster whose class is in another namespace, from which Cluster API asks nobody.
+
+use anyhow::{Result, ensure};
+use e2e::{cluster_api::Release, shim::cluster};
+
+use crate::ground::{CLUSTER, Scope, class, course_of};
+
+/// A16, and a hook that is never called: the extension is for the namespace of the class alone.
+#[test]
+fn a16_a_cluster_of_another_namespace_gets_its_add_ons_although_no_hook_is_called() -> Result<()> {
+    course_of(Scope::All, Release::V1_14, async |journey, ground| {
+        let class = class(journey, "v1", "v1").await?;
+        ground.home = journey.another_namespace().await?;
+        let mut web = cluster(CLUSTER, &class, "v1.34.0", 1);
+        web["metadata"]["namespace"] = ground.home.as_str().into();
+        web["spec"]["topology"]["classNamespace"] = journey.namespace.as_str().into();
+        journey.apply(web).await?;
+        ground.complete(journey, &class, "v1").await?;
+        let page = journey.operator()?.metrics_page().await?;
+        ensure!(!page.contains("stackwright_hook_answers_total{hook="), "{page}");
+        Ok(())
+    })
+}

@@ -1,0 +1,183 @@
+//! Class and Kubernetes version of a Cluster are changed together: the hooks hold Cluster API back until the add-ons are ready for it.
+
+use anyhow::{Context, Result, ensure};
+use crds::{
+    ClusterAddon,
+    cluster_addon::{StagePhase, name_for},
+};
+use e2e::{
+    Journey,
+    cluster_api::Release,
+    eventually,
+    journey::SOON,
+    releases::StackSource,
+    shim::{Hold, cluster},
+};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::{
+    ground::{
+        CLUSTER, Ground, class, control_plane, course, phases, release_of, set_topology, status, until_addon,
+        until_cluster,
+    },
+    stack,
+};
+
+/// What happens to the operator at every station of the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weather {
+    Fair,
+    /// It is killed, and what it wrote into the status of the ClusterAddon is lost.
+    Deadly,
+}
+
+impl Weather {
+    async fn strike(self, journey: &mut Journey) -> Result<()> {
+        if self == Self::Fair {
+            return Ok(());
+        }
+        journey.kill_operator().await?;
+        let nothing = Patch::Merge(json!({ "status": null }));
+        let wiped = journey
+            .api::<ClusterAddon>()
+            .patch_status(&name_for(CLUSTER), &PatchParams::default(), &nothing)
+            .await;
+        wiped.context("failed to empty the status")?;
+        journey.operate().await
+    }
+}
+
+/// The Pods of the network are lost, and nothing brings others up.
+async fn lose_the_network(ground: &mut Ground) -> Result<()> {
+    ground.without_kubelets();
+    let pods: Api<Pod> = Api::namespaced(ground.workload.client(), "kube-system");
+    let all = ListParams::default().labels("app=cluster-addon-network");
+    let at_once = DeleteParams::default().grace_period(0);
+    pods.delete_collection(&at_once, &all).await.map(drop)?;
+    Ok(())
+}
+
+/// A6, A8, F2, F5, F7 and F12 to F14.
+fn both_together(release: Release, weather: Weather) -> Result<()> {
+    course(release, async |journey, ground| {
+        let [old, new] = [class(journey, "v1", "v1").await?, class(journey, "v2", "v2").await?];
+        let web = ground.web();
+        web.hold(Hold::Machines);
+        journey.apply(cluster(CLUSTER, &old, "v1.34.0", 1)).await?;
+        let waits = |status: &_| phases(status).first() == Some(&("network", StagePhase::WaitingForPostCondition));
+        until_addon(journey, "the network to be waited for", waits).await?;
+        weather.strike(journey).await?;
+        web.release(Hold::Machines);
+        ground.complete(journey, &old, "v1").await?;
+        let client = ground.workload.client();
+        let before = stack::uids(&client, "v1").await?;
+
+        lose_the_network(ground).await?;
+        web.hold(Hold::Upgrade);
+        set_topology(journey, &new, "v1.35.0").await?;
+        is_held_back(journey, ground).await?;
+        weather.strike(journey).await?;
+        is_held_back(journey, ground).await?;
+
+        ground.with_kubelets()?;
+        eventually(SOON, "the control plane to be told the new version", async || {
+            let plane = control_plane(journey).await?;
+            ensure!(plane.data["spec"]["version"] == "v1.35.0", "{:#}", plane.data);
+            Ok(())
+        })
+        .await?;
+        weather.strike(journey).await?;
+        let waits = |status: &_| phases(status) == [("network", StagePhase::Done), ("lighthouse", StagePhase::Pending)];
+        until_addon(journey, "the stage after the upgrade to be next", waits).await?;
+        is_half_way(ground).await?;
+
+        web.release(Hold::Upgrade);
+        let addon = ground.complete(journey, &new, "v2").await?;
+        let version = status(&addon).applied.and_then(|applied| applied.kubernetes_version);
+        assert_eq!(version.as_deref(), Some("v1.35.0"));
+        stack::are_the_same(&before, &stack::uids(&client, "v2").await?)?;
+        ground.looks_write_nothing(journey, "upgraded").await
+    })
+}
+
+/// Before the upgrade of Kubernetes the new network has to be ready, which it is not; the Cluster says in our words what holds it up.
+async fn is_held_back(journey: &Journey, ground: &Ground) -> Result<()> {
+    let waits = [
+        ("network", StagePhase::WaitingForPostCondition),
+        ("lighthouse", StagePhase::Pending),
+    ];
+    until_addon(journey, "the new network to be waited for", |status| {
+        phases(status) == waits
+            && status
+                .hook
+                .as_ref()
+                .is_some_and(|hook| hook.name == "BeforeClusterUpgrade")
+    })
+    .await?;
+    until_cluster(journey, "the Cluster to say what holds it up", |cluster| {
+        let said = cluster["status"].to_string();
+        ["BeforeClusterUpgrade", "network"]
+            .iter()
+            .all(|word| said.contains(word))
+    })
+    .await?;
+    is_half_way(ground).await?;
+    let plane = control_plane(journey).await?;
+    ensure!(plane.data["spec"]["version"] == "v1.34.0", "{:#}", plane.data);
+    Ok(())
+}
+
+/// The first stage has done its work and the second has not begun; what leaves the add-ons is there until all is done.
+async fn is_half_way(ground: &Ground) -> Result<()> {
+    let there = stack::marked(&ground.workload.client(), &ground.home).await?;
+    for trace in ["ConfigMap cluster-addon-network", "ConfigMap cluster-addon-routes"] {
+        ensure!(there.contains(trace), "{trace} is not among {there:#?}");
+    }
+    let service = "Service cluster-addon-lighthouse";
+    ensure!(!there.contains(service), "{service} is among {there:#?}");
+    Ok(())
+}
+
+#[test]
+fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_10()
+-> Result<()> {
+    both_together(Release::V1_10, Weather::Fair)
+}
+
+#[test]
+fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_14()
+-> Result<()> {
+    both_together(Release::V1_14, Weather::Fair)
+}
+
+/// A8: the restart in the middle. Losing the whole status costs time only.
+#[test]
+fn a8_f8_an_operator_that_is_killed_and_loses_its_status_at_every_station_comes_to_the_same_end() -> Result<()> {
+    both_together(Release::V1_14, Weather::Deadly)
+}
+
+/// A6: the second class has other workers and the same add-ons.
+#[test]
+fn a6_a_class_with_the_same_add_ons_writes_nothing_to_the_workload_cluster() -> Result<()> {
+    course(Release::V1_14, async |journey, ground| {
+        let first = class(journey, "v2", "v2").await?;
+        let source = StackSource::quay("v2")?;
+        source.replace("cluster-class/values.yaml", "large", "huge")?;
+        let second = journey.releases.publish_next(&source.path())?;
+        release_of(journey, &second, "v2", "v3").await?;
+        journey.apply(cluster(CLUSTER, &first, "v1.35.0", 1)).await?;
+        ground.complete(journey, &first, "v2").await?;
+        ground.looks_write_nothing(journey, "before").await?;
+        let mark = ground.workload.audit_log().mark().await?;
+        set_topology(journey, &second, "v1.35.0").await?;
+        ground.complete(journey, &second, "v2").await?;
+        let written = ground.written_since(mark).await?;
+        ensure!(written.is_empty(), "{written:#?}");
+        Ok(())
+    })
+}
