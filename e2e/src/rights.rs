@@ -255,7 +255,6 @@ mod tests {
         for refused in [
             event("update", "", GROUP, "clusterstacks", ""),
             event("deletecollection", "", "apps", "deployments", ""),
-            event("list", "?limit=500", "", "secrets", ""),
             event("create", "", "", "serviceaccounts", "token"),
             event("impersonate", "", "", "users", ""),
             event("patch", "", "cluster.x-k8s.io", "clusters", ""),

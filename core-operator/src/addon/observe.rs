@@ -11,8 +11,8 @@ use crds::policy::ReleasePolicy;
 use kube::ResourceExt;
 use operator_kit::object::{GroupKind, ObjectKey};
 use planning::addon::{
-    AddonObserved, ChartSeen, ClusterSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen, Stage, Values, Wanted,
-    charts_needed, kind, stages, wanted,
+    AddonObserved, ChartSeen, ClusterSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen, Stage, StageConditions,
+    Values, Wanted, charts_needed, kind, stages, wanted,
 };
 use planning::next::Next;
 use planning::objects::{Intent, ObjectObserved, key_of};
@@ -69,6 +69,21 @@ struct Objects {
     forbidden: BTreeSet<GroupKind>,
 }
 
+/// The parts of one look.
+struct Looked {
+    cluster: ClusterSeen,
+    connection: Connection,
+    place: Option<Place>,
+    release: ReleaseSeen,
+    usable: Option<Usable>,
+    policy: ReleasePolicy,
+    rendered: Rendered,
+    status: ClusterAddonStatus,
+    group_kinds: BTreeSet<GroupKind>,
+    objects: Objects,
+    conditions: Vec<StageConditions>,
+}
+
 impl Subject<'_> {
     /// Looks at everything that decides.
     pub(super) async fn observe(self, addon: &ClusterAddon, sight: &Sight) -> Found {
@@ -98,37 +113,54 @@ impl Subject<'_> {
             Some(place) => conditions(place, &rendered.stages, &awaited).await,
             None => Vec::new(),
         };
+        let looked = Looked {
+            cluster,
+            connection,
+            place,
+            release,
+            usable,
+            policy,
+            rendered,
+            status,
+            group_kinds,
+            objects,
+            conditions,
+        };
+        self.found(addon, sight, looked)
+    }
+
+    /// What was found, in the form that decisions are made of.
+    fn found(self, addon: &ClusterAddon, sight: &Sight, looked: Looked) -> Found {
         let annotation = |name: &str| addon.annotations().get(name).cloned();
-        let bundle = usable.as_ref().map(|usable| &usable.bundle);
+        let bundle = looked.usable.as_ref().map(|usable| &usable.bundle);
+        let (rendered, objects) = (looked.rendered, looked.objects);
+        let finalizers = addon.finalizers();
         let observed = AddonObserved {
             namespace: addon.namespace().unwrap_or_default(),
             name: addon.name_any(),
             uid: addon.uid().unwrap_or_default(),
             generation: addon.metadata.generation.unwrap_or_default(),
             seen: addon_seen(addon),
-            finalizer: addon
-                .finalizers()
-                .iter()
-                .any(|present| present == labels::ADDON_FINALIZER),
-            group_kinds,
+            finalizer: finalizers.iter().any(|present| present == labels::ADDON_FINALIZER),
+            group_kinds: looked.group_kinds,
             marks: Marks::of(addon),
             requested_at: annotation(labels::REQUESTED_AT),
             approved_prune: annotation(labels::APPROVE_PRUNE),
             spec: addon.spec.clone(),
-            status,
+            status: looked.status,
             status_written_at: lock(&self.memory.own).status_written_at,
             class: class_owner(self.context, Some(&sight.cluster)),
-            cluster: Some(cluster),
-            release,
+            cluster: Some(looked.cluster),
+            release: looked.release,
             layout: bundle.map_or(Layout::NotRead, |bundle| Layout::Known(bundle.layout.clone())),
             assets: bundle.map(|bundle| bundle.archive.to_string()),
-            drift: policy.drift,
-            prune_limit: policy.prune_limit,
+            drift: looked.policy.drift,
+            prune_limit: looked.policy.prune_limit,
             values: rendered.values,
             memo: rendered.memo,
             charts: rendered.charts,
-            conditions,
-            connection,
+            conditions: looked.conditions,
+            connection: looked.connection,
             objects: objects.seen,
             origins: BTreeMap::new(),
             unlisted: objects.unlisted,
@@ -137,9 +169,9 @@ impl Subject<'_> {
         };
         Found {
             observed,
-            usable,
-            policy,
-            place,
+            usable: looked.usable,
+            policy: looked.policy,
+            place: looked.place,
             next: rendered.next,
         }
     }

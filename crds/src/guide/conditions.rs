@@ -127,6 +127,3 @@ pub const CONDITIONS: &[Entry<ConditionType>] = &[
         operator: "Goes on when they are gone.",
     },
 ];
-
-/// Types of the contract that this version does not write.
-pub const CONDITIONS_OF_LATER_VERSIONS: &[ConditionType] = &[];

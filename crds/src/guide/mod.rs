@@ -7,7 +7,7 @@ mod objects;
 mod reasons;
 
 pub use self::{
-    conditions::{CONDITIONS, CONDITIONS_OF_LATER_VERSIONS},
+    conditions::CONDITIONS,
     images::{IMAGE_CONDITIONS, IMAGE_HAPPENINGS, IMAGE_REASONS},
     objects::{HAPPENINGS, HEALTH, PHASES, SYNC},
     reasons::{REASONS, REASONS_OF_LATER_VERSIONS},

@@ -288,6 +288,12 @@ pub const REASONS: &[Entry<Reason>] = &[
         reader: "Set the version, or the class, that the message names; whoever writes one after the other need do nothing.",
         operator: "Applies nothing until both fit together. What was applied stays.",
     },
+    Entry {
+        word: Reason::MemoLost,
+        means: "The Secret with what random functions of the charts gave is gone: certificates and passwords of the add-ons are drawn anew. It is an event.",
+        reader: "Find out who deleted the Secret. Whoever has to have the old values puts the Secret back from a backup.",
+        operator: "Draws anew, records what it drew before it applies any of it, and goes on.",
+    },
     // What is meant to be so, or has to be approved.
     Entry {
         word: Reason::PruneNotApproved,
@@ -315,7 +321,6 @@ pub const REASONS_OF_LATER_VERSIONS: &[Reason] = &[
     Reason::TemplateOldClusterStackOverwriteFailed,
     Reason::TemplateOldClusterStackFailed,
     Reason::HookServerUnresponsive,
-    Reason::MemoLost,
     Reason::FieldConflict,
     Reason::RecreateNeeded,
 ];

@@ -2,7 +2,7 @@
 //! is waited for: a call that is not let through is made again.
 
 use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StagePhase, StageProgress, name_for};
-use crds::conditions::{ConditionType, Reason, is_true};
+use crds::conditions::{Condition, ConditionStatus, ConditionType, Reason, find, is_true};
 use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -246,33 +246,49 @@ fn behind(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus) -> Opt
     if is_target || (call.hook == Hook::BeforeClusterCreate && is_release_usable(status)) {
         return None;
     }
-    let ready = status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == ConditionType::Ready.as_str());
-    let Some(ready) = ready else {
+    let Some(why) = why_without_target(&status.conditions) else {
         return Some(Hold::unseen("nobody has looked at what the Cluster wants yet"));
     };
-    let reason = ready.reason.as_deref().unwrap_or(Reason::Progressing.as_str());
-    let message = ready
+    let reason = why.reason.as_deref().unwrap_or(Reason::Progressing.as_str());
+    let message = why
         .message
         .as_deref()
         .unwrap_or("the add-ons are not led to what the Cluster wants yet");
     Some(Hold {
-        since: Some(ready.last_transition_time.0),
+        since: Some(why.last_transition_time.0),
         ..Hold::new(reason, message)
     })
+}
+
+/// What says why there is no target: rather that than what is worse and holds nobody up here.
+fn why_without_target(conditions: &[Condition]) -> Option<&Condition> {
+    let of_the_target = [
+        ConditionType::ClusterStackReleaseDownloaded,
+        ConditionType::ClusterAddonConfigValidated,
+    ];
+    let fails = |condition: &&Condition| condition.status == ConditionStatus::False;
+    let fails_of = |type_| find(conditions, type_).filter(fails);
+    of_the_target
+        .into_iter()
+        .find_map(fails_of)
+        .or_else(|| mismatch(conditions))
+        .or_else(|| fails_of(ConditionType::HelmChartTemplated))
+        .or_else(|| find(conditions, ConditionType::Ready))
+}
+
+fn mismatch(conditions: &[Condition]) -> Option<&Condition> {
+    let reason = Some(Reason::VersionMismatch.as_str());
+    conditions
+        .iter()
+        .find(|condition| condition.reason.as_deref() == reason)
 }
 
 /// Whether the release can be used for the Cluster as it is, whatever becomes of its values.
 fn is_release_usable(status: &ClusterAddonStatus) -> bool {
     let conditions = status.conditions.as_slice();
-    let is_not_for_it = conditions
-        .iter()
-        .any(|condition| condition.reason.as_deref() == Some(Reason::VersionMismatch.as_str()));
     is_true(conditions, ConditionType::ClusterStackReleaseDownloaded)
         && is_true(conditions, ConditionType::ClusterAddonConfigValidated)
-        && !is_not_for_it
+        && mismatch(conditions).is_none()
 }
 
 /// The stages that are left before the cluster may go on.

@@ -350,9 +350,13 @@ fn the_making_of_a_cluster_waits_for_a_usable_release_and_for_neither_stages_nor
         ConditionType::ClusterStackReleaseDownloaded,
         Reason::ReleaseNotReady,
     )];
-    for findings in [Vec::new(), mismatched, not_ready] {
+    for findings in [Vec::new(), mismatched.clone(), not_ready] {
         assert!(!goes_on(&answered(&call(hook), &without_target(findings))));
     }
+    // Ready says this one, which holds nobody up.
+    mismatched.push(fails(ConditionType::ClusterReady, Reason::ControlPlaneNotReady));
+    let told = answered(&call(hook), &without_target(mismatched)).message;
+    assert!(told.starts_with("VersionMismatch: no "), "{told}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::{
 
 /// The programs that take a minute and more, the longest first: begun last, one of them would run alone while the other lane has nothing left. Those that
 /// keep both processors busy by themselves do not stand beside each other; what `jobs` does between them is mostly waiting.
-const LONG: [&str; 16] = [
+const LONG: [&str; 17] = [
     "e2e --test journeys",
     "e2e --test crashes",
     "e2e --test jobs",
@@ -28,6 +28,7 @@ const LONG: [&str; 16] = [
     "openstack-lab --test real_facts",
     "provider-openstack --test lab",
     "e2e --test cluster_api",
+    "e2e --test addons",
     "e2e --test hooks",
     "e2e --test idle",
     "e2e --test demo",
