@@ -164,3 +164,83 @@ fn row(depth: usize, (kind, name): (&str, &str), (tone, state): (Tone, &str), no
         percent: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context, Result};
+    use serde_json::json;
+
+    use super::*;
+
+    fn view(status: &Value) -> Result<View> {
+        let addon = json!({
+            "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterAddon", "metadata": { "name": "cluster-addon-web" },
+            "spec": { "clusterRef": { "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": "web" } },
+            "status": status,
+        });
+        let cluster = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": { "name": "web" },
+            "spec": { "topology": { "class": "shim-quay-1-35-v2", "version": "v1.35.0" } },
+            "status": { "phase": "Provisioned", "conditions": [
+                { "type": "TopologyReconciled", "message": "BeforeClusterUpgrade: not yet" },
+            ] },
+        });
+        Ok(View {
+            cluster: Some(serde_json::from_value(cluster)?),
+            addon: Some(serde_json::from_value(addon)?),
+            control_plane: Some("v1.34.0".to_owned()),
+        })
+    }
+
+    #[test]
+    fn objects_stand_below_the_stage_whose_chart_they_are_of() -> Result<()> {
+        let object = |name: &str, stage: &str, status: &str| json!({ "kind": "ConfigMap", "name": name, "stage": stage, "status": status });
+        let view = view(&json!({
+            "stages": [
+                { "name": "network", "action": "apply", "phase": "WaitingForPostCondition", "message": "no replica" },
+                { "name": "lighthouse", "action": "apply", "phase": "Pending" },
+            ],
+            "resources": [
+                object("routes", "network", "synced"), object("note", "lighthouse", "not-synced"), object("old", "", "synced"),
+            ],
+        }))?;
+        let rows = view.rows();
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| (row.depth, row.id.1.as_str(), row.state.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (0, "web", "changing"),
+                (1, "cluster-addon-web", "new"),
+                (1, "network", "waiting"),
+                (2, "routes", "synced"),
+                (1, "lighthouse", "next"),
+                (2, "note", "waiting"),
+                (2, "old", "synced"),
+            ]
+        );
+        assert_eq!(view.waits("network").as_deref(), Some("no replica"));
+        assert_eq!(view.waits("lighthouse"), None);
+        let held = view.held_by("BeforeClusterUpgrade").context("it says so")?;
+        assert_eq!(held, "BeforeClusterUpgrade: not yet");
+        assert!(!view.is_complete("shim-quay-1-35-v2"));
+        Ok(())
+    }
+
+    #[test]
+    fn a_cluster_is_complete_with_all_stages_and_objects_of_this_class() -> Result<()> {
+        let version = json!({ "clusterStack": "shim-quay-1-35-v2", "version": "v2" });
+        let mut status = json!({
+            "ready": true, "target": version, "applied": version,
+            "stages": [{ "name": "network", "action": "apply", "phase": "Done" }],
+            "resources": [{ "kind": "ConfigMap", "name": "routes", "stage": "network", "status": "synced" }],
+        });
+        assert!(view(&status)?.is_complete("shim-quay-1-35-v2"));
+        assert!(!view(&status)?.is_complete("shim-quay-1-35-v4"));
+        status["stages"][0]["phase"] = "ApplyingOrDeleting".into();
+        assert!(!view(&status)?.is_complete("shim-quay-1-35-v2"));
+        Ok(())
+    }
+}
