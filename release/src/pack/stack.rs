@@ -116,7 +116,7 @@ impl Stack {
         let hashes = Hashes {
             cluster_stack: tree.hash(),
             cluster_addon_dir: charts.hash(),
-            cluster_addon_values: values.map_or_else(String::new, |(_, values)| hash(values)),
+            cluster_addon_values: values.map_or_else(String::new, hash_of_values),
             node_image_dir: Tree::read(directory, &[NODE_IMAGES, NODE_IMAGES_DIRECTORY])?.hash(),
         };
         let addons = match (tree.description(CLUSTER_ADDON_CONFIG)?, values) {
@@ -161,6 +161,15 @@ fn values(tree: &Tree) -> Result<Option<(&'static str, &Vec<u8>)>, PackError> {
         return Err(PackError::TwoValues { path });
     }
     Ok(go.or(tera))
+}
+
+/// That of csctl for what csctl knows. The same text under the other name is another template.
+fn hash_of_values((name, values): (&str, &Vec<u8>)) -> String {
+    if name == CLUSTER_ADDON_VALUES {
+        hash(values)
+    } else {
+        hash(&[name.as_bytes(), values].concat())
+    }
 }
 
 /// Refuses to write where the next release is read from.
