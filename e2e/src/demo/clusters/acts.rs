@@ -9,10 +9,13 @@ use e2e::{
     shim::{Hold, cluster},
     traces,
 };
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Pod},
+};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -68,10 +71,10 @@ impl Play<'_> {
         let web = self.ground.web();
         web.hold(Hold::Machines);
         let since = Instant::now();
-        let applied = self
-            .clusters()
-            .patch(CLUSTER, &PatchParams::apply(OWNER), &Patch::Apply(&wanted));
-        applied.await.context("failed to apply the Cluster")?;
+        let clusters = self.clusters();
+        let (owner, wanted) = (PatchParams::apply(OWNER), Patch::Apply(&wanted));
+        let applied = clusters.patch(CLUSTER, &owner, &wanted).await;
+        applied.context("failed to apply the Cluster")?;
         let took = self
             .until("the first stage", since, |view| view.waits("network").is_some())
             .await?;
@@ -98,13 +101,13 @@ impl Play<'_> {
         let [from, to] = KUBERNETES;
         self.subscribe("quay-1-35", &[second]).await?;
         self.screen.say(
-            "The next release is for the next minor of Kubernetes. Its network has to be ready before Kubernetes is touched; just now no node starts new \
-             Pods. Two lines of the Cluster are edited:",
+            "The next release is for the next minor of Kubernetes. Its network has to be ready before Kubernetes is touched. Just now it is not: its Pods are \
+             lost, and no node starts new ones. Two lines of the Cluster are edited:",
         );
         self.screen
             .quote(&format!("class: {first}  →  {second}\nversion: {from}  →  {to}"));
         self.linger().await?;
-        self.ground.stop_kubelets();
+        self.lose_the_network().await?;
         let since = self.set_topology(second, to).await?;
         let is_held = |view: &View| view.waits("network").is_some() && view.held_by("BeforeClusterUpgrade").is_some();
         let took = self.until("the upgrade to be held back", since, is_held).await?;
@@ -136,6 +139,15 @@ impl Play<'_> {
             short(took)
         ));
         Ok(())
+    }
+
+    async fn lose_the_network(&mut self) -> Result<()> {
+        self.ground.stop_kubelets();
+        let pods: Api<Pod> = Api::namespaced(self.ground.workload_client(), NETWORK.0);
+        let of_network = ListParams::default().labels(&format!("app={}", NETWORK.1));
+        let at_once = DeleteParams::default().grace_period(0);
+        let lost = pods.delete_collection(&at_once, &of_network).await;
+        lost.map(drop).context("failed to take the Pods of the network away")
     }
 
     async fn damage(&mut self, class: &ReleaseTag) -> Result<()> {
