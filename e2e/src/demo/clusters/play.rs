@@ -78,6 +78,7 @@ impl<'a> Play<'a> {
         holds: impl Fn(&View) -> bool,
     ) -> Result<Duration> {
         self.screen.working(Some(&format!("waiting for {what}")));
+        let begun = Instant::now();
         loop {
             self.look().await?;
             if holds(&self.view) {
@@ -89,7 +90,7 @@ impl<'a> Play<'a> {
             sleep(BEAT).await;
         }
         let took = since.elapsed();
-        self.waited += took;
+        self.waited += begun.elapsed();
         self.screen.working(None);
         self.screen.show(self.view.rows());
         Ok(took)
