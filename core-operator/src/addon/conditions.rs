@@ -56,14 +56,12 @@ impl Evaluated {
                 }
             }
         }
-        let of_status = condition
+        let mut of_status = condition
             .objects
             .iter()
             .filter(|object| asks_for_status(object, condition));
-        if let Some(message) = of_status
-            .filter_map(|object| outdated(object, objects.get(&object.key)?.as_ref()?))
-            .next()
-        {
+        let outdated = of_status.find_map(|object| outdated(object, objects.get(&object.key)?.as_ref()?));
+        if let Some(message) = outdated {
             return fails(message);
         }
         match evaluate(&expression, &objects, STEPS) {
