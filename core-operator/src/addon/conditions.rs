@@ -9,20 +9,33 @@ use operator_kit::object::ObjectKey;
 use planning::addon::{ConditionSeen, Stage, StageConditions, StageKey};
 use serde_json::Value;
 
+use super::charts::Hidden;
 use crate::objects::Place;
 
-/// Evaluates the conditions of those of these stages that somebody waits for.
-pub(super) async fn conditions(place: &Place, stages: &[Stage], awaited: &BTreeSet<StageKey>) -> Vec<StageConditions> {
+/// Evaluates the conditions of those of these stages that somebody waits for. What is hidden may stand in the objects that they are about.
+pub(super) async fn conditions(
+    place: &Place,
+    stages: &[Stage],
+    awaited: &BTreeSet<StageKey>,
+    hidden: &Hidden,
+) -> Vec<StageConditions> {
     let mut seen = Vec::new();
     for stage in stages.iter().filter(|stage| awaited.contains(&stage.key)) {
         seen.push(StageConditions {
             key: stage.key.clone(),
-            pre: condition(place, stage.pre.as_ref()).await,
-            post: condition(place, stage.post.as_ref()).await,
+            pre: told(condition(place, stage.pre.as_ref()).await, hidden),
+            post: told(condition(place, stage.post.as_ref()).await, hidden),
         });
     }
     seen.sort_by(|one, other| one.key.cmp(&other.key));
     seen
+}
+
+fn told(seen: ConditionSeen, hidden: &Hidden) -> ConditionSeen {
+    match seen {
+        ConditionSeen::Fails { message } => fails(hidden.without(&message)),
+        ConditionSeen::Holds | ConditionSeen::Unknown => seen,
+    }
 }
 
 async fn condition(place: &Place, condition: Option<&WaitForCondition>) -> ConditionSeen {
