@@ -55,15 +55,13 @@ fn stages(before: &ClusterAddonStatus, after: &ClusterAddonStatus) -> Option<(Ha
     for row in before.stages.iter().filter(|row| is_of_target && is_done(row)) {
         *known.entry(key(row)).or_default() += 1;
     }
-    let is_news = |row: &&StageProgress| match known.get_mut(&key(row)) {
-        Some(left) if *left > 0 => {
-            *left -= 1;
-            false
+    let mut done = Vec::new();
+    for row in after.stages.iter().filter(|row| is_done(row)) {
+        match known.get_mut(&key(row)) {
+            Some(left) if *left > 0 => *left -= 1,
+            _ => done.push(stage(row)),
         }
-        _ => true,
-    };
-    let done = after.stages.iter().filter(|row| is_done(row)).filter(is_news);
-    let done: Vec<String> = done.map(stage).collect();
+    }
     match done.as_slice() {
         [] => None,
         [one] => Some((Happening::StageDone, format!("stage {one} is done"))),
@@ -172,9 +170,12 @@ mod tests {
     }
 
     fn status(target: Option<&AddonVersion>, applied: Option<&AddonVersion>, done: &[&str]) -> ClusterAddonStatus {
-        let phase = |name: &str| match done.contains(&name) {
-            true => StagePhase::Done,
-            false => StagePhase::Pending,
+        let phase = |name: &str| {
+            if done.contains(&name) {
+                StagePhase::Done
+            } else {
+                StagePhase::Pending
+            }
         };
         ClusterAddonStatus {
             target: target.cloned(),
