@@ -22,16 +22,16 @@ fn values_with(template: Option<&str>, over: &[&str]) -> Result<Value, ValuesErr
 
 #[test]
 fn the_last_counts_maps_are_merged_lists_are_replaced_and_null_stays_to_take_a_default_away() {
-    let template = "a: {x: 1, y: {{ .Cluster.metadata.name }}}\nlist: [1, 2]\ngone: 1\n";
+    let template = "a: {x: 1, w: {{ .Cluster.metadata.name }}}\nlist: [1, 2]\ngone: 1\n";
     let over = [
-        "a: {y: two, z: 3}\nlist: [3]\n",
+        "a: {w: two, z: 3}\nlist: [3]\n",
         "",
         "# none\n",
         "a: {z: 4}\ngone: null\n",
     ];
     assert_eq!(
         values_with(Some(template), &over).unwrap(),
-        json!({ "a": { "x": 1, "y": "two", "z": 4 }, "list": [3], "gone": null })
+        json!({ "a": { "x": 1, "w": "two", "z": 4 }, "list": [3], "gone": null })
     );
     assert_eq!(values_with(None, &["a: 1"]).unwrap(), json!({ "a": 1 }));
     assert_eq!(values_with(None, &[]).unwrap(), json!({}));
