@@ -4,6 +4,7 @@
 
 mod charts;
 mod conditions;
+mod consents;
 mod made;
 mod making;
 mod memory;
@@ -29,10 +30,11 @@ use operator_kit::discovery::Discovery;
 use operator_kit::events::EventType;
 use operator_kit::flags::ScopeArgs;
 use operator_kit::telemetry::log_refusal;
-use planning::addon::{AddonObserved, AddonPlan, AddonWaiting, StageKey, Step, plan};
+use planning::addon::{AddonObserved, AddonPlan, AddonWaiting, StageKey, Step, overridden, plan};
 use planning::election::shard_of;
 use planning::next::retry_delay_seconds;
 use planning::objects::{corrected, corrections};
+use planning::topology::Topology;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
@@ -41,11 +43,12 @@ pub(crate) use self::memory::AddonMemory;
 
 use self::charts::AddonCharts;
 use self::conditions::follow;
+use self::consents::Consents;
 use self::observe::{Found, Subject};
 use self::own::AddonOwner;
 use self::parts::Parts;
 use self::presence::{Presence, see_to};
-use self::status::write_status;
+use self::status::{tell, write_status};
 use crate::by_kind::KindChange;
 use crate::context::Context;
 use crate::driver::Look;
@@ -64,6 +67,8 @@ pub(crate) struct Addons {
     pub(crate) objects: Freshest<ClusterAddon>,
     /// Control planes and what providers make of Clusters.
     pub(crate) parts: Parts,
+    /// The Secrets and ConfigMaps that Clusters may take values from.
+    consents: Consents,
     pub(crate) memories: Memories<ClusterAddon, AddonMemory>,
     charts: AddonCharts,
     /// The only namespace that is looked after, or empty.
@@ -93,9 +98,11 @@ impl Addons {
             &namespace,
             stop.clone(),
         );
+        let consents = Consents::new(client.clone(), &namespace, parts.changes(), stop.clone());
         let addons = Self {
             objects,
             parts,
+            consents,
             memories: Memories::default(),
             charts: AddonCharts::new(woken),
             namespace,
@@ -294,6 +301,9 @@ async fn settle(subject: Subject<'_>, addon: &ClusterAddon, found: &Found, plan:
         }
         Err(message) => return Some(after_refusal(addon, memory, &message)),
     }
+    if let Some(class) = topology(found).map(|topology| &topology.class) {
+        tell(context, addon, &overridden(&found.observed.marks, class, &plan.status));
+    }
     let awaited = conditions_of(plan);
     if let Some(place) = &found.place {
         follow(place, &found.stages, &awaited, &plan.status).await;
@@ -320,6 +330,10 @@ async fn settle(subject: Subject<'_>, addon: &ClusterAddon, found: &Found, plan:
     // Of what could not be read nothing is known, and nothing tells when it can be.
     let retry = retry_after(unread);
     Some(again.map_or(retry, |again| again.min(retry)))
+}
+
+fn topology(found: &Found) -> Option<&Topology> {
+    found.observed.cluster.as_ref()?.topology.as_ref()
 }
 
 /// When to look again after the API server refused something, or did not answer.

@@ -73,6 +73,11 @@ impl<T: PartialEq + Send + Sync + 'static> WatchesByKind<T> {
         (watches, receiver)
     }
 
+    /// Where changes of objects of other kinds may be told too.
+    pub(crate) fn changes(&self) -> mpsc::UnboundedSender<KindChange> {
+        self.changes.clone()
+    }
+
     /// Follows a kind from now on, also when it is not served yet.
     pub(crate) fn follow(&self, kind: &GroupKind) -> ProjectedWatch<T> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);

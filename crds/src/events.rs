@@ -30,6 +30,16 @@ pub enum Happening {
     ClusterAddonCreated,
     /// The ClusterAddon of a Cluster that is gone was deleted.
     ClusterAddonDeleted,
+    /// Stages of the add-ons of a cluster became done.
+    StageDone,
+    /// A cluster begins to get other add-ons than it has.
+    UpgradeBegun,
+    /// A cluster has the add-ons of its upgrade.
+    UpgradeDone,
+    /// A cluster gets other add-ons before those that it was to get were complete.
+    UpgradePreempted,
+    /// Somebody lets a cluster go on without what a hook waits for.
+    HookOverridden,
     /// A record of an image was made in a cloud.
     ImageCreated,
     /// An image was found to be what it must be.

@@ -63,6 +63,18 @@ pub const SKIP_HOOK: &str = "clusterstack.x-k8s.io/skip-hook";
 /// so that nobody takes a cluster whose status was lost for a new one.
 pub const CREATED_WITH: &str = "clusterstack.x-k8s.io/created-with";
 
+/// Annotation on a Cluster: the Secrets and ConfigMaps of its namespace whose values its add-ons get over those of the release, separated by commas:
+/// `secret/NAME` or `configmap/NAME`, with `:KEY` behind it unless the key is [`VALUES_KEY`], and `CHART=` before it for one chart alone. Of two that give the
+/// same value the later one counts.
+pub const VALUES_FROM: &str = "clusterstack.x-k8s.io/values-from";
+/// The key of a Secret or ConfigMap under which values are, where [`VALUES_FROM`] says no other one.
+pub const VALUES_KEY: &str = "values.yaml";
+/// Label on a Secret or ConfigMap by which whoever may write it lets Clusters of its namespace name it in [`VALUES_FROM`]; the value is
+/// [`VALUES_ALLOWED`]. Without it nothing in there is read into values: who may write a Cluster need not be allowed to read Secrets.
+pub const VALUES: &str = "clusterstack.x-k8s.io/values";
+/// The value of [`VALUES`].
+pub const VALUES_ALLOWED: &str = "true";
+
 /// Annotation that stops the reconciliation of the object it is on, whatever its value (Cluster API).
 pub const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// Label that says which operator looks after an object, compared with the flag `--watch-filter` (Cluster API).

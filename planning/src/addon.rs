@@ -23,6 +23,7 @@ mod hook;
 mod hook_set;
 mod marks;
 mod moment;
+mod notes;
 mod observed;
 mod outlook;
 mod plan;
@@ -30,6 +31,7 @@ mod presence;
 mod stage;
 mod status;
 mod target;
+mod values_from;
 mod waiting;
 mod work;
 
@@ -46,10 +48,12 @@ pub use self::{
     hook_set::{FailurePolicy, Handler, HookSet},
     marks::{CreatedWith, HookCalled, Marks, noted},
     moment::due,
+    notes::{notes, overridden},
     observed::{AddonObserved, ChartSeen, Connection, Layout, MemoSeen, StageConditions},
     plan::{AddonPlan, plan},
     presence::{AddonSeen, ClassOwner, Pausing, Presence, presence},
     stage::{ConditionSeen, StageSeen, StageState, Work},
     target::{Change, ReleaseSeen, Target, Values, Wanted, change, wanted},
+    values_from::{Holder, HolderKind, ValuesFrom, ValuesFromError, Withheld, are_for_charts, is_given, values_from},
     waiting::AddonWaiting,
 };

@@ -36,7 +36,7 @@ pub use crds::policy::HelmProfile;
 pub use error::{ErrorClass, RenderError};
 pub use objects::ObjectError;
 pub use tera::serve_tera;
-pub use values::{ChartValues, Roots, ValuesError, ValuesTemplate};
+pub use values::{ChartValues, Roots, ValuesDocument, ValuesError, ValuesTemplate};
 
 /// How long a chart may take in the quick lane, in which others wait for it. Real charts take milliseconds.
 const QUICK: Duration = Duration::from_millis(500);

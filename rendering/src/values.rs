@@ -3,11 +3,14 @@
 //!
 //! What is written there is what the Go operator makes of it (`docs/reference/values.md`): Go's template language with the functions of
 //! slim-sprig, then Helm's reading of `--values`. Files that end with `.tera` are Tera templates over the same roots. Nothing but the
-//! objects takes part: no environment, network, file, clock or randomness.
+//! objects takes part: no environment, network, file, clock or randomness. What a cluster is given besides lies over that, as further files of
+//! `--values` do; templates do not see it, and no error repeats it.
 
 mod error;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -60,13 +63,59 @@ pub struct Roots<'a> {
     pub infra_cluster: Option<&'a Value>,
 }
 
+/// Values that lie over those of a template. Nothing of them is told to anybody.
+#[derive(Clone, Copy)]
+pub struct ValuesDocument<'a> {
+    /// How errors name it.
+    pub name: &'a str,
+    /// A mapping, in YAML; nothing is no values.
+    pub text: &'a [u8],
+}
+
+impl fmt::Debug for ValuesDocument<'_> {
+    /// Its name and size alone.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut document = formatter.debug_struct("ValuesDocument");
+        document.field("name", &self.name).field("bytes", &self.text.len());
+        document.finish_non_exhaustive()
+    }
+}
+
+impl ValuesDocument<'_> {
+    /// What it says, as Helm reads it.
+    pub fn read(self, profile: HelmProfile) -> Result<Value, ValuesError> {
+        let failed = |line| ValuesError::Document {
+            name: self.name.to_owned(),
+            line,
+        };
+        // The words about what is wrong quote it.
+        let document = yaml::read(self.text).map_err(|error| match error {
+            yaml::Error::Syntax { line, .. } => failed(line),
+            yaml::Error::Content(_) | yaml::Error::NotJson(_) | yaml::Error::Bound(_) => failed(None),
+        })?;
+        if !matches!(document.node, Node::Null | Node::Map(_)) {
+            return Err(failed(None));
+        }
+        let values = merged(&[self.text], profile);
+        values.map(to_json).map_err(|_| failed(None))
+    }
+}
+
 /// The values that a chart gets over its own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ChartValues {
     /// An object, for [`RenderRequest::values`](crate::RenderRequest::values). Whole numbers are integers here, whatever they were in the text.
     pub values: Value,
     /// `sha256:<hex>` of the canonical JSON of the values: equal values, equal digest, whatever of the objects went into them.
     pub digest: String,
+}
+
+impl fmt::Debug for ChartValues {
+    /// Their digest alone: what a cluster is given is nobody's business.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut values = formatter.debug_struct("ChartValues");
+        values.field("digest", &self.digest).finish_non_exhaustive()
+    }
 }
 
 impl ChartValues {
@@ -82,17 +131,38 @@ impl ChartValues {
 }
 
 impl Renderer {
-    /// The values that a template gives for a cluster, as the Helm version of the stack reads them. Blocks while the template runs, four seconds
-    /// at most.
+    /// The values that a template gives for a cluster, as the Helm version of the stack reads them, and what lies over them, of which the last counts.
+    /// Blocks while the template runs, four seconds at most.
     ///
     /// The values are the text under the key `values`, if that is a text, else all that the template writes. A template that writes nothing,
-    /// or comments alone, gives no values.
+    /// or comments alone, gives no values, and so does none.
     pub fn values(
         &self,
-        template: ValuesTemplate<'_>,
+        template: Option<ValuesTemplate<'_>>,
+        over: &[ValuesDocument<'_>],
         roots: Roots<'_>,
         profile: HelmProfile,
     ) -> Result<ChartValues, ValuesError> {
+        let written = template.map(|template| self.written(template, roots)).transpose()?;
+        let taken = match (template, &written) {
+            (Some(template), Some(written)) => taken(template.path, written, profile)?,
+            _ => None,
+        };
+        if over.is_empty() {
+            return Ok(taken.map_or_else(ChartValues::none, |taken| ChartValues::of(to_json(taken.values))));
+        }
+        for document in over {
+            document.read(profile)?;
+        }
+        let texts = taken.iter().map(|taken| &*taken.text);
+        let texts: Vec<&[u8]> = texts.chain(over.iter().map(|document| document.text)).collect();
+        // Each of them has been read by itself.
+        let values = merged(&texts, profile).map_err(|_| ValuesError::Together)?;
+        Ok(ChartValues::of(to_json(values)))
+    }
+
+    /// What a template writes.
+    fn written(&self, template: ValuesTemplate<'_>, roots: Roots<'_>) -> Result<Vec<u8>, ValuesError> {
         let over = Arc::<AtomicBool>::default();
         let roots = roots.to_node();
         let written = deadline::within(DEADLINE, &over, || {
@@ -102,14 +172,13 @@ impl Renderer {
                 write_as_go(template, &roots, &over)
             }
         });
-        let written = written.map_err(ValuesError::Watch)?.map_err(|error| {
+        written.map_err(ValuesError::Watch)?.map_err(|error| {
             if over.load(Ordering::Relaxed) {
                 error.late(DEADLINE)
             } else {
                 error
             }
-        })?;
-        taken(template.path, &written, profile)
+        })
     }
 
     fn write_as_tera(
@@ -155,8 +224,14 @@ fn write_as_go(template: ValuesTemplate<'_>, roots: &Node, over: &Arc<AtomicBool
     written.map_err(|source| ValuesError::Go { file: file(), source })
 }
 
-/// What Helm takes of what a template wrote.
-fn taken(file: &str, written: &[u8], profile: HelmProfile) -> Result<ChartValues, ValuesError> {
+/// Values that a template gives.
+struct Taken<'w> {
+    text: Cow<'w, [u8]>,
+    values: Node,
+}
+
+/// What Helm takes of what a template wrote, if that is anything.
+fn taken<'w>(file: &str, written: &'w [u8], profile: HelmProfile) -> Result<Option<Taken<'w>>, ValuesError> {
     let file = || file.to_owned();
     if written.len() > MAX_WRITTEN {
         let bytes = written.len();
@@ -164,19 +239,33 @@ fn taken(file: &str, written: &[u8], profile: HelmProfile) -> Result<ChartValues
     }
     let document = yaml::read(written).map_err(|source| ValuesError::Read { file: file(), source })?;
     let text = match &document.node {
-        Node::Null => return Ok(ChartValues::none()),
-        Node::Map(entries) => entries.get("values").and_then(Node::as_text).map(str::as_bytes),
+        Node::Null => return Ok(None),
+        Node::Map(entries) => entries.get("values").and_then(Node::as_text),
         _ => return Err(ValuesError::NoMapping { file: file() }),
     };
-    let text = text.unwrap_or(written);
+    let text = match text {
+        Some(text) => Cow::Owned(text.as_bytes().to_vec()),
+        None => Cow::Borrowed(written),
+    };
     let arguments = ValueArguments {
         files: vec![file()],
         ..ValueArguments::default()
     };
-    let values = arguments
-        .values(engine_profile(profile), &mut |_| Ok(text.to_vec()))
-        .map_err(|source| ValuesError::Take { file: file(), source })?;
-    Ok(ChartValues::of(to_json(values)))
+    let values = arguments.values(engine_profile(profile), &mut |_| Ok(text.to_vec()));
+    let values = values.map_err(|source| ValuesError::Take { file: file(), source })?;
+    Ok(Some(Taken { text, values }))
+}
+
+/// All of these over each other, as with several times `--values`.
+fn merged(texts: &[&[u8]], profile: HelmProfile) -> Result<Node, helm::command_line::ValuesError> {
+    let arguments = ValueArguments {
+        files: vec![String::new(); texts.len()],
+        ..ValueArguments::default()
+    };
+    // They are read once each, in their order.
+    let mut texts = texts.iter();
+    let mut next = || texts.next().map(|text| text.to_vec()).unwrap_or_default();
+    arguments.values(engine_profile(profile), &mut |_| Ok(next()))
 }
 
 #[cfg(test)]

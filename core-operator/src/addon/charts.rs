@@ -10,6 +10,8 @@
 
 mod bundle;
 mod evaluation;
+mod given;
+mod hidden;
 mod lookups;
 mod memo;
 mod one;
@@ -38,11 +40,12 @@ use rendering::answers::Asked;
 pub(crate) use self::bundle::{Bundle, Unusable, Usable};
 use self::bundle::{Bundles, pinned};
 use self::evaluation::{Evaluations, ValuesSource};
+pub(crate) use self::hidden::Hidden;
 use self::memo::Memo;
 pub(crate) use self::memo::MemoError;
 use self::one::OneChart;
 use self::values::{Due, Evaluated, Unmade, ValuesMemory};
-pub(crate) use self::values::{Occasion, ValuesSeen};
+pub(crate) use self::values::{GivenMarks, Occasion, ValuesSeen};
 use crate::charts::Charts;
 use crate::lanes::Unrendered;
 use crate::objects::{Intents, Place, Scopes};
@@ -98,6 +101,8 @@ pub(crate) struct Sight {
     pub(crate) next: Next,
     /// What is otherwise than the release asks for, in words.
     pub(crate) note: Option<String>,
+    /// What nobody may read of the values, whoever repeats it.
+    pub(crate) hidden: Hidden,
     /// Whether a file of the release is not what it was when it was verified.
     pub(crate) unreadable: bool,
 }
@@ -167,6 +172,7 @@ impl ChartWork<'_> {
             brought: Scopes::new(),
             next: memory.values.next(occasion, self.now),
             note: None,
+            hidden: Hidden::default(),
             unreadable: false,
         };
         let is_known = matches!(sight.values, ValuesSeen::Known { .. });
@@ -174,6 +180,7 @@ impl ChartWork<'_> {
             return sight;
         };
         sight.note.clone_from(&evaluated.note);
+        sight.hidden.clone_from(&evaluated.hidden);
         if let Err(rendering) = self.read_memo(memory).await {
             let charts = evaluated.charts.keys();
             sight.charts = charts.map(|folder| (folder.clone(), rendering.clone())).collect();
@@ -193,13 +200,13 @@ impl ChartWork<'_> {
 
     /// The objects of a chart with their bodies, of what the last look has told.
     pub(crate) async fn bodies(&self, memory: &mut ChartMemory, folder: &str) -> Result<Intents, Unrendered> {
-        let values = memory
-            .values
-            .usable(self.now)
-            .and_then(|made| made.charts.get(folder))
-            .cloned();
+        let made = memory.values.usable(self.now);
+        let values = made.and_then(|made| Some((made.charts.get(folder).cloned()?, made.hidden.clone())));
         match (values, memory.charts.get_mut(folder)) {
-            (Some(values), Some(chart)) => self.bodies_of(folder, &values, chart, &mut memory.memo).await,
+            (Some((values, hidden)), Some(chart)) => {
+                let bodies = self.bodies_of(folder, &values, chart, &mut memory.memo).await;
+                bodies.map_err(|unrendered| hidden.unrendered(unrendered))
+            }
             _ => Err(Unrendered::Awaited),
         }
     }
@@ -270,6 +277,6 @@ impl ChartWork<'_> {
         let seen = self.see(folder, values, chart, memo).await;
         sight.brought.extend(seen.brought);
         sight.unreadable |= seen.unreadable;
-        seen.rendering
+        sight.hidden.rendering(seen.rendering)
     }
 }

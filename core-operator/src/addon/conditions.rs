@@ -11,6 +11,7 @@ use operator_kit::object::ObjectKey;
 use planning::addon::{ConditionSeen, Stage, StageConditions, StageKey};
 use serde_json::Value;
 
+use super::charts::Hidden;
 use crate::objects::Place;
 
 /// What was seen of conditions.
@@ -22,19 +23,31 @@ pub(super) struct Evaluated {
     pub(super) is_unread: bool,
 }
 
-/// Evaluates the conditions of those of these stages that somebody waits for.
-pub(super) async fn conditions(place: &Place, stages: &[Stage], awaited: &BTreeSet<StageKey>) -> Evaluated {
+/// Evaluates the conditions of those of these stages that somebody waits for. What is hidden may stand in the objects that they are about.
+pub(super) async fn conditions(
+    place: &Place,
+    stages: &[Stage],
+    awaited: &BTreeSet<StageKey>,
+    hidden: &Hidden,
+) -> Evaluated {
     let mut seen = Evaluated::default();
     for stage in stages.iter().filter(|stage| awaited.contains(&stage.key)) {
         let conditions = StageConditions {
             key: stage.key.clone(),
-            pre: seen.condition(place, stage.pre.as_ref()).await,
-            post: seen.condition(place, stage.post.as_ref()).await,
+            pre: told(seen.condition(place, stage.pre.as_ref()).await, hidden),
+            post: told(seen.condition(place, stage.post.as_ref()).await, hidden),
         };
         seen.conditions.push(conditions);
     }
     seen.conditions.sort_by(|one, other| one.key.cmp(&other.key));
     seen
+}
+
+fn told(seen: ConditionSeen, hidden: &Hidden) -> ConditionSeen {
+    match seen {
+        ConditionSeen::Fails { message } => fails(hidden.without(&message)),
+        ConditionSeen::Holds | ConditionSeen::Unknown => seen,
+    }
 }
 
 impl Evaluated {

@@ -18,7 +18,7 @@ use planning::next::Next;
 use planning::objects::{Intent, ObjectObserved, key_of};
 use planning::topology::Topology;
 
-use super::charts::{ChartWork, Occasion, Unusable, Usable, ValuesSeen};
+use super::charts::{ChartWork, GivenMarks, Hidden, Occasion, Unusable, Usable, ValuesSeen};
 use super::conditions::{Evaluated, conditions};
 use super::presence::{Sight, class_owner};
 use super::seen::addon_seen;
@@ -52,6 +52,8 @@ pub(super) struct Found {
     pub(super) stages: Vec<Stage>,
     /// An object that a stage waits for could not be read.
     pub(super) is_unread: bool,
+    /// What nobody may read of the values.
+    pub(super) hidden: Hidden,
 }
 
 /// What became of the charts.
@@ -61,6 +63,7 @@ struct Rendered {
     memo: Option<MemoSeen>,
     brought: Scopes,
     next: Next,
+    hidden: Hidden,
     /// The stages that lead to the target.
     stages: Vec<Stage>,
 }
@@ -102,7 +105,8 @@ impl Subject<'_> {
         };
         let rendered = match &usable {
             Some(usable) => {
-                let occasion = Occasion::of(&usable.bundle, policy.helm_profile, &marks, cluster.initialized);
+                let seen = (&marks, &self.given(&sight.cluster));
+                let occasion = Occasion::of(&usable.bundle, policy.helm_profile, seen, cluster.initialized);
                 let work = self.chart_work(addon, &cluster.name, (usable, &policy), place.as_ref());
                 Box::pin(self.rendered(&work, (&cluster, &release), &Marks::of(addon), &occasion)).await
             }
@@ -116,7 +120,7 @@ impl Subject<'_> {
             .await;
         let awaited = lock(&self.memory.own).evaluated.clone();
         let evaluated = match &place {
-            Some(place) => conditions(place, &rendered.stages, &awaited).await,
+            Some(place) => conditions(place, &rendered.stages, &awaited, &rendered.hidden).await,
             None => Evaluated::default(),
         };
         let looked = Looked {
@@ -181,7 +185,15 @@ impl Subject<'_> {
             next: rendered.next,
             stages: rendered.stages,
             is_unread: looked.evaluated.is_unread,
+            hidden: rendered.hidden,
         }
+    }
+
+    /// What tells that what the Cluster takes values from may be another.
+    fn given(self, facts: &ClusterFacts) -> GivenMarks {
+        let holders = facts.values_of.iter();
+        let version = |holder| self.addons.consents.version(holder, &facts.seen.namespace);
+        (facts.values_from.clone(), holders.map(version).collect())
     }
 
     /// The Cluster with its control plane, and what tells that values made of it and its parts may be others.
@@ -313,6 +325,7 @@ impl Subject<'_> {
             memo: looked.memo.map(|(stored, drawn)| MemoSeen { stored, drawn }),
             brought: looked.brought,
             next: looked.next,
+            hidden: looked.hidden,
             stages: to_go,
         }
     }
@@ -390,6 +403,7 @@ impl Rendered {
             memo: None,
             brought: Scopes::new(),
             next: Next::Await,
+            hidden: Hidden::default(),
             stages: Vec::new(),
         }
     }

@@ -60,6 +60,10 @@ impl Owner for AddonOwner<'_> {
         OwnerKind::Addon
     }
 
+    fn told(&self, words: &str) -> String {
+        self.found.hidden.without(words)
+    }
+
     fn namespace_of<'k>(&'k self, key: &'k ObjectKey) -> &'k str {
         &key.namespace
     }

@@ -44,6 +44,11 @@ impl Parts {
         (Self { watches }, changes)
     }
 
+    /// Where changes of what Clusters name besides may be told too.
+    pub(super) fn changes(&self) -> mpsc::UnboundedSender<KindChange> {
+        self.watches.changes()
+    }
+
     /// What is known of an object; nothing as long as its kind has not been listed. News of it wake whoever hangs on it, from now on.
     pub(crate) fn get(&self, part: &Part, namespace: &str) -> Option<Arc<PartSeen>> {
         self.watches.follow(&part.kind).get(namespace, &part.name)

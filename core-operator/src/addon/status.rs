@@ -4,9 +4,12 @@ use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus};
 use crds::conditions::{ConditionType, is_true, lint};
 use crds::labels;
 use kube::{Api, Resource, ResourceExt};
+use operator_kit::events::EventType;
 use operator_kit::failure::chain;
 use operator_kit::status::{StatusWrite, replace_status};
 use operator_kit::telemetry::{Change, log_readiness};
+use planning::addon::notes;
+use planning::stack::Note;
 
 use crate::context::Context;
 
@@ -43,6 +46,7 @@ pub(super) async fn write_status(
                 objects: Some(status.resources.len()),
             };
             log_readiness("ClusterAddon", addon, change, context.now());
+            tell(context, addon, &notes(&before, status));
             context.warn(&addon.object_ref(&()), &before.conditions, &status.conditions);
             Ok(*written)
         }
@@ -50,6 +54,19 @@ pub(super) async fn write_status(
         Ok(StatusWrite::Gone) => Err("the ClusterAddon is gone".to_owned()),
         Ok(StatusWrite::Conflict) => Err("somebody else wrote the ClusterAddon in between".to_owned()),
         Err(error) => Err(chain(&error)),
+    }
+}
+
+/// Tells what took place, in events. What was told last is not told again.
+pub(super) fn tell<'n>(context: &Context, addon: &ClusterAddon, notes: impl IntoIterator<Item = &'n Note>) {
+    for note in notes {
+        let kind = if note.warning {
+            EventType::Warning
+        } else {
+            EventType::Normal
+        };
+        let about = addon.object_ref(&());
+        context.events.publish(about, kind, note.reason, &note.message);
     }
 }
 

@@ -1,8 +1,12 @@
 //! What is kept of a Cluster to decide about its add-ons: a change of anything else in it wakes nobody.
 
+use std::collections::BTreeSet;
+
+use crds::labels::VALUES_FROM;
+use kube::ResourceExt;
 use kube::api::DynamicObject;
 use operator_kit::object::GroupKind;
-use planning::addon::ClusterSeen;
+use planning::addon::{ClusterSeen, Holder};
 use serde_json::{Value, json};
 
 use super::mark::Mark;
@@ -18,6 +22,10 @@ pub(crate) struct ClusterFacts {
     pub(crate) infrastructure: Option<Part>,
     /// What tells that values made of it may be others.
     pub(crate) mark: Mark,
+    /// What it says that it takes values from besides.
+    pub(crate) values_from: Option<String>,
+    /// The Secrets and ConfigMaps that it names there, as far as that can be read; once each.
+    pub(crate) values_of: BTreeSet<Holder>,
 }
 
 /// An object that belongs to a Cluster, in the namespace of that.
@@ -30,11 +38,18 @@ pub(crate) struct Part {
 impl ClusterFacts {
     pub(crate) fn of(cluster: &DynamicObject) -> Self {
         let whole = with_metadata(cluster);
+        let values_from = cluster.annotations().get(VALUES_FROM).cloned();
+        // Whoever makes the values says what cannot be read.
+        let given = values_from.as_deref().map(planning::addon::values_from);
+        let given = given.and_then(Result::ok).into_iter().flatten();
+        let values_of = given.map(|given| given.holder).collect();
         Self {
             seen: ClusterSeen::of(&whole, None),
             control_plane: part(&whole, "/spec/controlPlaneRef"),
             infrastructure: part(&whole, "/spec/infrastructureRef"),
             mark: Mark::of(&cluster.metadata),
+            values_of,
+            values_from,
         }
     }
 }

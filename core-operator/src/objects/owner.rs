@@ -17,6 +17,11 @@ pub(crate) trait Owner: Sync {
     /// Of what kind it is, for words.
     fn kind(&self) -> OwnerKind;
 
+    /// What may be told of words that somebody else said about an object: all of it, unless its bodies are made of what nobody may read.
+    fn told(&self, words: &str) -> String {
+        words.to_owned()
+    }
+
     /// The namespace that an object has to be in, if its kind has namespaces.
     fn namespace_of<'k>(&'k self, key: &'k ObjectKey) -> &'k str;
 

@@ -92,7 +92,7 @@ impl<O: Owner> Pass<'_, O> {
 
     /// Until when it is not tried again is the plan's business.
     pub(super) fn remember_failure(&self, key: &ObjectKey, tried: Attempt, message: &str) -> Failed {
-        let now = self.clock.now();
+        let (now, message) = (self.clock.now(), self.owner.told(message));
         let mut memory = lock(self.memory);
         let object = memory.of(key);
         let attempts = object
@@ -103,7 +103,7 @@ impl<O: Owner> Pass<'_, O> {
         object.read = None;
         object.failure = Some(Failure {
             tried,
-            message: message.to_owned(),
+            message: message.clone(),
             loses_data: false,
             attempts: attempts + 1,
             at: now,

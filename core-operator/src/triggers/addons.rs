@@ -106,16 +106,19 @@ pub(super) fn cluster_told(context: &Context, triggers: &Triggers, notice: &Noti
     }
 }
 
-/// A control plane, or what a provider makes of a Cluster, changed: the Cluster that names it has add-ons to look at.
+/// A control plane, what a provider makes of a Cluster, or what it takes values from changed: the Cluster that names it has add-ons to look at.
 pub(super) async fn follow_parts(
     context: Arc<Context>,
     triggers: Triggers,
     mut changes: OwnedMutexGuard<mpsc::UnboundedReceiver<KindChange>>,
 ) {
     while let Some(KindChange { kind, namespace, name }) = changes.recv().await {
-        let is_it = |part: &Part| part.kind == kind && name.as_ref().is_none_or(|name| part.name == *name);
+        let is_it = |of: &GroupKind, called: &str| *of == kind && name.as_ref().is_none_or(|name| name == called);
         triggers.clusters_where(&context, |_, facts| {
-            (name.is_none() || facts.seen.namespace == namespace) && parts_of(facts).any(is_it)
+            let mut given = facts.values_of.iter();
+            (name.is_none() || facts.seen.namespace == namespace)
+                && (parts_of(facts).any(|part| is_it(&part.kind, &part.name))
+                    || given.any(|holder| is_it(&holder.kind.group_kind(), &holder.name)))
         });
     }
 }

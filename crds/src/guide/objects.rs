@@ -34,7 +34,7 @@ pub const HAPPENINGS: &[Entry<Happening>] = &[
     },
     Entry {
         word: Happening::DriftCorrected,
-        means: "On a release. Objects were put back; the message says which fields, and who had changed them.",
+        means: "On a release or a ClusterAddon. Objects were put back; the message says which fields, and who had changed them.",
         reader: "See that whoever it was does not go on; to keep a change, publish a release that has it.",
         operator: "Puts back again, up to three times in ten minutes, see [`Contested`](#reason-contested).",
     },
@@ -67,6 +67,37 @@ pub const HAPPENINGS: &[Entry<Happening>] = &[
         means: "On a ClusterAddon. It was deleted, because the Cluster that it was made for is gone; one of the same name gets a new one.",
         reader: "Nothing.",
         operator: "Lets it go.",
+    },
+    Entry {
+        word: Happening::StageDone,
+        means: "On a ClusterAddon. Stages of its add-ons became done; the message names them, with what they do and their hook.",
+        reader: "Nothing.",
+        operator: "Goes on with the next one.",
+    },
+    Entry {
+        word: Happening::UpgradeBegun,
+        means: "On a ClusterAddon. Its cluster begins to get other add-ons: its Cluster has another class or another version of Kubernetes, or other values \
+                come of it.",
+        reader: "Nothing; `status.stages` says how far it is.",
+        operator: "Works on the stages of an upgrade, one after the other.",
+    },
+    Entry {
+        word: Happening::UpgradeDone,
+        means: "On a ClusterAddon. Its cluster has the add-ons that it was to get.",
+        reader: "Nothing.",
+        operator: "Deletes what no chart asks for any more, and keeps the rest as it is to be.",
+    },
+    Entry {
+        word: Happening::UpgradePreempted,
+        means: "On a ClusterAddon. Its cluster gets other add-ons before those that it was to get were complete; the message names both.",
+        reader: "Nothing, if that is what you want.",
+        operator: "Goes on with nothing of the former, and begins with the stages of the latter.",
+    },
+    Entry {
+        word: Happening::HookOverridden,
+        means: "On a ClusterAddon. Its annotation `clusterstack.x-k8s.io/skip-hook` lets Cluster API go on, although stages of the hook are not done.",
+        reader: "Look at these stages; the annotation holds for this class alone.",
+        operator: "Answers the hook at once, and works on its stages all the same.",
     },
 ];
 

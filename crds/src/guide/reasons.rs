@@ -155,9 +155,10 @@ pub const REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::TemplateNewClusterStackOverwriteFailed,
-        means: "The values of the add-ons cannot be made from the release and the Cluster; the message has file and line.",
-        reader: "Publish a new version, or correct what the values are made of.",
-        operator: "Keeps what is applied, and makes them again when the release or the Cluster is another.",
+        means: "The values of the add-ons cannot be made from the release and the Cluster, or a Secret or ConfigMap that the Cluster names for them cannot \
+                be taken; the message has file and line, or the name.",
+        reader: "Publish a new version, or correct what the values are made of; for a Secret or ConfigMap see [values.md](values.md#values-from-secrets-and-configmaps).",
+        operator: "Keeps what is applied, and makes them again when the release, the Cluster or what it names is another.",
     },
     Entry {
         word: Reason::RenderingUnstable,

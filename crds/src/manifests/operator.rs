@@ -273,12 +273,22 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
             ("get", "reading that, and the kubeconfig of a cluster"),
             (
                 "list",
-                "the metadata of those of type `cluster.x-k8s.io/secret`: without it a kubeconfig is noticed later",
+                "the metadata of those of type `cluster.x-k8s.io/secret`, and of those with the label `clusterstack.x-k8s.io/values`: without it a \
+                 kubeconfig is noticed later, and a change of values when they are made for another reason",
             ),
             ("update", "what the charts drew since"),
-            ("watch", "when a kubeconfig is written"),
+            ("watch", "when a kubeconfig is written, or values for charts"),
         ],
-        purpose: "how clusters are reached, and what their charts drew at random",
+        purpose: "how clusters are reached, what their charts drew at random, and values that Clusters take from Secrets",
+    },
+    OperatorRight {
+        role: OperatorRole::Clusters,
+        group: "",
+        resources: &["configmaps"],
+        verbs: &["get", "list", "watch"],
+        unseen: &[],
+        purpose: "values that Clusters take from ConfigMaps: of those with the label `clusterstack.x-k8s.io/values` the metadata, and of those that are \
+                  named the content; nobody asks for them while no Cluster names one",
     },
 ];
 

@@ -78,6 +78,20 @@ pub enum ValuesError {
         #[source]
         source: helm::command_line::ValuesError,
     },
+    /// What lies over the values of a template is no mapping. What it says is not told.
+    #[error(
+        "{name} is no mapping of values in YAML{}: what it says is not shown; try it with `helm template --values`",
+        line.map(|line| format!(", about line {line}")).unwrap_or_default()
+    )]
+    Document {
+        /// What it is called.
+        name: String,
+        /// The line where that shows, if it does.
+        line: Option<u64>,
+    },
+    /// Together they are more than fits.
+    #[error("the values of the template and those that lie over them are too many together: take some out")]
+    Together,
     /// The system has no thread for the deadline.
     #[error("unable to watch how long a values template runs")]
     Watch(#[source] io::Error),
@@ -127,9 +141,13 @@ impl ValuesError {
             | Self::Deadline { .. }
             | Self::Watch(_) => ErrorClass::Transient,
             Self::Tera { class, .. } => *class,
-            Self::Go { .. } | Self::TooLong { .. } | Self::Read { .. } | Self::NoMapping { .. } | Self::Take { .. } => {
-                ErrorClass::Terminal
-            }
+            Self::Go { .. }
+            | Self::TooLong { .. }
+            | Self::Read { .. }
+            | Self::NoMapping { .. }
+            | Self::Take { .. }
+            | Self::Document { .. }
+            | Self::Together => ErrorClass::Terminal,
         }
     }
 
@@ -143,7 +161,7 @@ impl ValuesError {
             | Self::Read { file, .. }
             | Self::NoMapping { file }
             | Self::Take { file, .. } => Some((file, None)),
-            Self::Watch(_) => None,
+            Self::Document { .. } | Self::Together | Self::Watch(_) => None,
         }
     }
 }

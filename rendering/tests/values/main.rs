@@ -13,6 +13,7 @@
 mod bounds;
 mod hermetic;
 mod meaning;
+mod over;
 mod questions;
 mod recorded;
 
@@ -44,12 +45,15 @@ fn values_over(roots: &Value, path: &str, text: &str) -> Result<ChartValues, Val
         path,
         text: text.as_bytes(),
     };
-    let roots = Roots {
+    renderer().values(Some(template), &[], roots_of(roots), HelmProfile::V3_19)
+}
+
+fn roots_of(roots: &Value) -> Roots<'_> {
+    Roots {
         cluster: &roots["Cluster"],
         control_plane: roots.get("ControlPlane"),
         infra_cluster: roots.get("InfraCluster"),
-    };
-    renderer().values(template, roots, HelmProfile::V3_19)
+    }
 }
 
 /// An error with all that is behind it.

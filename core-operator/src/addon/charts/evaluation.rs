@@ -10,10 +10,13 @@ use futures::channel::mpsc::UnboundedSender;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::failure::chain;
 use operator_kit::turns::Turns;
-use rendering::{ChartValues, ErrorClass, Renderer};
+use planning::addon::are_for_charts;
+use rendering::{ErrorClass, Renderer};
 use tokio::task::spawn_blocking;
 
-use super::bundle::Bundle;
+use super::bundle::{Bundle, Template};
+use super::given::{self, Given};
+use super::hidden::Hidden;
 use super::roots::{self, RootObjects};
 use super::values::{Evaluated, Occasion, Unmade};
 use crate::errands::{Errands, Teller};
@@ -80,10 +83,16 @@ impl Evaluations {
                 message: chain(&error),
                 transient: error.is_transient(),
             })?;
+            let given = given::read(&source.management.client, &source.namespace, roots.cluster());
+            let given = teller.while_wanted(given).await.ok_or_else(unwanted)?;
+            let given = given.map_err(|error| Unmade {
+                message: chain(&error),
+                transient: error.is_transient(),
+            })?;
             // A turn is not for waiting.
             let turn = teller.while_wanted(turns.take(&line)).await;
             let _turn = turn.ok_or_else(unwanted)?;
-            let work = move || evaluate(&source, &roots);
+            let work = move || evaluate(&source, &roots, &given);
             let evaluated = spawn_blocking(work).await;
             evaluated.map_err(|_| Unmade::for_now("the operator ends"))?
         };
@@ -96,20 +105,23 @@ impl Evaluations {
     }
 }
 
-fn evaluate(source: &ValuesSource, roots: &RootObjects) -> Outcome {
+fn evaluate(source: &ValuesSource, roots: &RootObjects, given: &Given) -> Outcome {
+    let are_for = are_for_charts(given.named(), source.bundle.charts.keys());
+    are_for.map_err(|error| Unmade::for_good(&error))?;
+    let read = given.documents().map(|document| document.read(source.profile));
+    let read: Result<Vec<_>, _> = read.collect();
+    let hidden = Hidden::of(&read.map_err(|error| Unmade::for_good(&error))?);
     let mut charts = BTreeMap::new();
     let mut bytes = 0;
     for (chart, template) in &source.bundle.charts {
-        let values = match template {
-            None => ChartValues::none(),
-            Some(template) => {
-                let values = source.renderer.values(template.of(), roots.roots(), source.profile);
-                values.map_err(|error| Unmade {
-                    message: chain(&error),
-                    transient: error.class() == ErrorClass::Transient,
-                })?
-            }
-        };
+        let template = template.as_ref().map(Template::of);
+        let values = source
+            .renderer
+            .values(template, &given.of(chart), roots.roots(), source.profile);
+        let values = values.map_err(|error| Unmade {
+            message: chain(&error),
+            transient: error.class() == ErrorClass::Transient,
+        })?;
         bytes += values.values.to_string().len();
         if bytes > MAX_VALUES {
             return Err(Unmade {
@@ -119,5 +131,5 @@ fn evaluate(source: &ValuesSource, roots: &RootObjects) -> Outcome {
         }
         charts.insert(chart.clone(), Arc::new(values));
     }
-    Ok(Arc::new(Evaluated::of(charts, roots.note.clone())))
+    Ok(Arc::new(Evaluated::of(charts, hidden, roots.note.clone())))
 }

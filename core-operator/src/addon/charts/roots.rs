@@ -68,6 +68,11 @@ impl RootsError {
 }
 
 impl RootObjects {
+    /// The Cluster.
+    pub(super) fn cluster(&self) -> &Value {
+        &self.cluster
+    }
+
     /// As the templates see them.
     pub(super) fn roots(&self) -> Roots<'_> {
         Roots {

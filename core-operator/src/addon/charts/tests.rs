@@ -1,5 +1,6 @@
 //! Charts of clusters before API servers in memory, with releases of our own.
 
+mod given;
 pub(super) mod world;
 
 use std::collections::BTreeMap;

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use crds::policy::HelmProfile;
 use jiff::{SignedDuration, Timestamp};
+use operator_kit::failure::chain;
 use planning::digest::digest_of_everything;
 use planning::next::Next;
 use planning::objects::RenderAttempts;
 use rendering::ChartValues;
 
 use super::bundle::Bundle;
+use super::hidden::Hidden;
 use crate::clusters::Mark;
 
 /// Between two executions that nobody has asked for.
@@ -28,15 +30,21 @@ const RESTLESS: usize = 3;
 /// What shows that values may be others, without the objects being read. Digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Occasion {
-    /// What somebody decided: the release with its templates; identity, generation and labels of the objects.
+    /// What somebody decided: the release with its templates; identity, generation and labels of the objects; what the Cluster takes values from.
     pub(crate) decided: String,
     /// What comes by itself: their annotations, how far the cluster is.
     pub(crate) happened: String,
 }
 
 impl Occasion {
-    /// Of a release and the objects of a cluster: the Cluster, its control plane, its infrastructure.
-    pub(crate) fn of(bundle: &Bundle, profile: HelmProfile, marks: &[Option<Mark>; 3], is_initialized: bool) -> Self {
+    /// Of a release and the objects of a cluster: the Cluster, its control plane, its infrastructure; and of what `given` tells, which the Cluster takes values
+    /// from.
+    pub(crate) fn of(
+        bundle: &Bundle,
+        profile: HelmProfile,
+        (marks, given): (&[Option<Mark>; 3], &GivenMarks),
+        is_initialized: bool,
+    ) -> Self {
         let decided = |mark: &Option<Mark>| {
             mark.as_ref()
                 .map(|mark| (mark.uid.clone(), mark.generation, mark.labels.clone()))
@@ -45,11 +53,14 @@ impl Occasion {
         let happened = |mark: &Option<Mark>| mark.as_ref().map(|mark| mark.annotations.clone());
         let happened: Vec<_> = marks.iter().map(happened).collect();
         Self {
-            decided: digest_of_everything(&(bundle.identity_of_values(), profile.to_string(), decided)),
+            decided: digest_of_everything(&(bundle.identity_of_values(), profile.to_string(), decided, given)),
             happened: digest_of_everything(&(happened, is_initialized)),
         }
     }
 }
+
+/// What a Cluster says that it takes values from, and the version of each of these objects that a watch shows and that may be taken.
+pub(crate) type GivenMarks = (Option<String>, Vec<Option<String>>);
 
 /// The values of all charts of a cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,15 +69,18 @@ pub(crate) struct Evaluated {
     pub(crate) charts: BTreeMap<String, Arc<ChartValues>>,
     /// Of all of them.
     pub(crate) digest: String,
+    /// What nobody may read of them.
+    pub(crate) hidden: Hidden,
     /// What is otherwise than the release asks for, in words.
     pub(crate) note: Option<String>,
 }
 
 impl Evaluated {
-    pub(crate) fn of(charts: BTreeMap<String, Arc<ChartValues>>, note: Option<String>) -> Self {
+    pub(crate) fn of(charts: BTreeMap<String, Arc<ChartValues>>, hidden: Hidden, note: Option<String>) -> Self {
         let digests: BTreeMap<&String, &String> = charts.iter().map(|(name, values)| (name, &values.digest)).collect();
         Self {
             digest: digest_of_everything(&digests),
+            hidden,
             charts,
             note,
         }
@@ -83,6 +97,14 @@ pub(crate) struct Unmade {
 }
 
 impl Unmade {
+    /// Somebody has to do something.
+    pub(crate) fn for_good(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self {
+            message: chain(error),
+            transient: false,
+        }
+    }
+
     /// Trying again may help.
     pub(crate) fn for_now(message: &str) -> Self {
         Self {
@@ -318,6 +340,7 @@ mod tests {
         Arc::new(Evaluated {
             charts: BTreeMap::new(),
             digest: digest.to_owned(),
+            hidden: Hidden::default(),
             note: None,
         })
     }

@@ -309,3 +309,48 @@ fn without_the_flag_nobody_makes_or_watches_cluster_addons() {
     assert_eq!(addons(&server), []);
     assert!(!server.is_watched(ADDON, ""));
 }
+
+/// A Secret from which Clusters may take values, or may not.
+fn values(name: &str, allowed: bool) -> Value {
+    let allows = if allowed { labels::VALUES_ALLOWED } else { "false" };
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": name, "namespace": "fleet", "labels": { labels::VALUES: allows } },
+        // sesame: open
+        "data": { "values.yaml": "c2VzYW1lOiBvcGVu" },
+    })
+}
+
+#[test]
+fn what_a_cluster_takes_values_from_is_watched_by_its_label_once_one_names_it_and_wakes_nobody_else() {
+    const SOON: Duration = Duration::from_secs(10);
+    const REFUSED: &str = "False/TemplateNewClusterStackOverwriteFailed";
+    let server = begin(None);
+    looked_after(&server, &[], async |registry| {
+        with_class(&server);
+        server.apply(&control_plane("wharf"));
+        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        sleep(LONG).await;
+        assert!(!server.is_watched("Secret", labels::VALUES));
+        let named = json!({ "metadata": { "annotations": { labels::VALUES_FROM: "secret/own" } } });
+        server.merge(CLUSTER, "wharf", &named);
+        sleep(LONG).await;
+        assert!(server.is_watched("Secret", labels::VALUES));
+        assert_eq!(told(&server, NAME, "HelmChartTemplated"), REFUSED);
+        server.apply(&values("own", true));
+        sleep(SOON).await;
+        assert_eq!(told(&server, NAME, "HelmChartTemplated"), "/");
+        sleep(LONG).await;
+        let before = reconciles(registry);
+        server.apply(&values("other", true));
+        sleep(SOON).await;
+        assert_eq!(reconciles(registry), before);
+        // Nothing else but the watch tells that consent is taken back.
+        server.apply(&values("own", false));
+        sleep(SOON).await;
+        assert_eq!(told(&server, NAME, "HelmChartTemplated"), REFUSED);
+        server.apply(&values("own", true));
+        sleep(SOON).await;
+        assert_eq!(told(&server, NAME, "HelmChartTemplated"), "/");
+    });
+}

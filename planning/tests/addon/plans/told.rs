@@ -5,6 +5,7 @@ use crds::conditions::{ConditionStatus, ConditionType, Reason, Severity, find, l
 use jiff::SignedDuration;
 use planning::addon::{AddonObserved, AddonPlan, AddonWaiting, Connection, Layout, ReleaseSeen, Values, plan};
 use planning::next::Next;
+use planning::warnings::warnings;
 
 use super::world::World;
 use crate::given::at;
@@ -226,6 +227,9 @@ fn whatever_is_the_matter_one_condition_says_it_and_ready_repeats_it_and_nothing
             "{told}"
         );
         assert_eq!(reason_of(&plan, ConditionType::Stalled), stalled, "{told}");
+        let events = warnings(&complete.status.conditions, &status.conditions);
+        let is_told = events.iter().any(|(event, _)| *event == reason);
+        assert_eq!(is_told, severity != Severity::Info, "in an event: {told}");
         let goes_on = find(&status.conditions, ConditionType::Reconciling).is_some();
         assert_eq!(goes_on, stalled.is_none(), "{told}");
         assert_eq!(lint(&status.conditions, 1, 1), [], "{told}");

@@ -18,6 +18,7 @@ use operator_kit::discovery::Discovery;
 use operator_kit::in_memory::{Served, Server};
 use operator_kit::objects::{Marked, Notice, ObjectWatches};
 use operator_kit::telemetry::{Readiness, registry};
+use planning::addon::{HolderKind, ValuesFrom};
 use planning::object_key::ObjectKey;
 use planning::objects::Rendering;
 use release::pack::{self, Versioning};
@@ -28,7 +29,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{AddonCharts, Bundle, ChartMemory, ChartWork, MemoError, Occasion, Sight, ValuesSeen};
+use super::super::{AddonCharts, Bundle, ChartMemory, ChartWork, GivenMarks, MemoError, Occasion, Sight, ValuesSeen};
 use crate::charts::{Charts, Woken};
 use crate::clusters::Mark;
 use crate::lanes::Unrendered;
@@ -39,7 +40,7 @@ use crate::objects::{Intents, Place};
 pub(super) const CLUSTER: &str = "wharf";
 
 /// What the management cluster serves.
-static MANAGEMENT: [Served; 7] = [
+static MANAGEMENT: [Served; 8] = [
     Served::of_the_cluster(
         "apiextensions.k8s.io",
         "v1",
@@ -47,6 +48,7 @@ static MANAGEMENT: [Served; 7] = [
         "customresourcedefinitions",
     ),
     Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
+    Served::namespaced("", "v1", "ConfigMap", "configmaps"),
     Served::namespaced("", "v1", "Secret", "secrets"),
     Served::namespaced("cluster.x-k8s.io", "v1beta1", "Cluster", "clusters"),
     Served::namespaced(
@@ -216,6 +218,13 @@ impl World {
     pub(super) fn cluster(&self, labels: &Value) {
         self.management.apply(&class(labels));
     }
+
+    /// Has the Cluster take values from these, made if it is not there.
+    pub(super) fn cluster_with_values_from(&self, named: &str) {
+        let mut cluster = class(&json!({}));
+        cluster["metadata"]["annotations"] = json!({ labels::VALUES_FROM: named });
+        self.management.apply(&cluster);
+    }
 }
 
 /// One ClusterAddon, as a process remembers it.
@@ -310,6 +319,23 @@ impl<'a> Remembering<'a> {
         }
     }
 
+    /// What watches show of what the Cluster takes values from.
+    fn given(&self) -> GivenMarks {
+        let cluster = self.world.management.find("Cluster", CLUSTER);
+        let annotation = cluster["metadata"]["annotations"][labels::VALUES_FROM].as_str();
+        let named = planning::addon::values_from(annotation.unwrap_or_default()).unwrap_or_default();
+        let version = |given: &ValuesFrom| {
+            let kind = match given.holder.kind {
+                HolderKind::Secret => "Secret",
+                HolderKind::ConfigMap => "ConfigMap",
+            };
+            let metadata = self.world.management.find(kind, &given.holder.name)["metadata"].clone();
+            let version = metadata["resourceVersion"].as_str().map(str::to_owned);
+            version.filter(|_| metadata["labels"][labels::VALUES] == labels::VALUES_ALLOWED)
+        };
+        (annotation.map(str::to_owned), named.iter().map(version).collect())
+    }
+
     /// What a watch shows of the Cluster.
     fn occasion(&self) -> Occasion {
         let cluster = self.world.management.find("Cluster", CLUSTER);
@@ -317,7 +343,7 @@ impl<'a> Remembering<'a> {
         Occasion::of(
             &self.bundle,
             HelmProfile::default(),
-            &[Some(Mark::of(&metadata)), None, None],
+            (&[Some(Mark::of(&metadata)), None, None], &self.given()),
             true,
         )
     }
