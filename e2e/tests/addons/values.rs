@@ -1,7 +1,7 @@
 //! What the charts are given is made of the Cluster and of what providers make of it.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{cluster_api::Release, eventually, journey::SOON, shim::cluster};
+use e2e::{eventually, journey::SOON, shim::cluster};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, ResourceExt,
@@ -10,14 +10,14 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    ground::{CLUSTER, CLUSTER_API, class, course},
+    ground::{CLUSTER, CLUSTER_API, class, on_the_newest},
     stack,
 };
 
 /// Cluster API takes the variable to the object of the infrastructure, and the values of the add-ons are made of that.
 #[test]
 fn a_variable_of_a_cluster_reaches_its_add_ons() -> Result<()> {
-    course(Release::V1_14, async |journey, ground| {
+    on_the_newest(async |journey, ground| {
         let class = class(journey, "v1", "v1").await?;
         journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
         ground.complete(journey, &class, "v1").await?;
