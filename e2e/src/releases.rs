@@ -28,6 +28,7 @@ const OUTGOING: &str = "outgoing";
 /// The folders of our own stacks.
 const HARBOR: &str = "docker-harbor";
 const QUAY: &str = "shim-quay";
+const YARD: &str = "docker-yard";
 
 /// A directory of releases (`ROOT/cluster-stacks/<tag>/`), for the flag `--release-dir`.
 #[derive(Clone, Debug)]
@@ -70,6 +71,11 @@ impl Releases {
     /// The same for our stack whose clusters [`crate::shim`] plays. Its `v1` is of another Kubernetes minor than its `v2`, and its `v3` is faulty.
     pub fn publish_quay(&self, source: &str, version: &str) -> Result<String> {
         self.publish_stack(&source_of(QUAY, source), version)
+    }
+
+    /// The same for our stack of kubeadm's control planes. Its `v1` is of another Kubernetes minor than its `v2`.
+    pub fn publish_yard(&self, source: &str, version: &str) -> Result<String> {
+        self.publish_stack(&source_of(YARD, source), version)
     }
 
     /// Packs the source of a stack as this version and puts it there; the answer is its tag.
@@ -159,6 +165,11 @@ impl StackSource {
     /// The same of our stack whose clusters [`crate::shim`] plays.
     pub fn quay(version: &str) -> Result<Self> {
         Self::copied(&source_of(QUAY, version))
+    }
+
+    /// The same of our stack of kubeadm's control planes.
+    pub fn yard(version: &str) -> Result<Self> {
+        Self::copied(&source_of(YARD, version))
     }
 
     fn copied(source: &Path) -> Result<Self> {

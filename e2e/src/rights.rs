@@ -25,10 +25,11 @@ pub const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
 /// Groups and plurals of what no chart of a test brings, besides our kinds and the providers'.
 const OF_NO_CHART: [(&str, &str); 2] = [("cluster.x-k8s.io", "clusters"), ("coordination.k8s.io", "leases")];
 
-/// What clusters of the shim are made of. The roles name what is usual there, and whoever runs the operator gives it one of its own for other kinds: to
-/// list and to watch them.
-const OF_THE_SHIM: [(&str, &str); 2] = [
+/// What only clusters of tests are made of: those of the shim, and those in memory. The roles name what is usual there, and whoever runs the operator gives
+/// it one of its own for other kinds: to list and to watch them.
+const OF_TESTS: [(&str, &str); 3] = [
     ("controlplane.cluster.x-k8s.io", "shimcontrolplanes"),
+    ("infrastructure.cluster.x-k8s.io", "devclusters"),
     ("infrastructure.cluster.x-k8s.io", "shimclusters"),
 ];
 
@@ -116,7 +117,7 @@ fn used<'a>(operator: OperatorName, events: impl IntoIterator<Item = &'a AuditEv
             Some(permission) => drop(used.insert(permission)),
             // Only the core operator touches what charts bring, and looks at what clusters are made of.
             None if operator == OperatorName::Core
-                && (is_about_an_object_of_a_release(event, object) || is_a_look_at_the_shim(event, object)) => {}
+                && (is_about_an_object_of_a_release(event, object) || is_a_look_at_a_part(event, object)) => {}
             None => drop(wrong.insert(format!("{} {}", event.verb, event.request_uri))),
         }
     }
@@ -161,9 +162,9 @@ fn is_about_an_object_of_a_release(event: &AuditEvent, object: &ObjectReference)
         && is_one_of_many
 }
 
-fn is_a_look_at_the_shim(event: &AuditEvent, object: &ObjectReference) -> bool {
-    let is_of_the_shim = OF_THE_SHIM.contains(&(object.api_group.as_str(), object.resource.as_str()));
-    is_of_the_shim && object.subresource.is_empty() && matches!(event.verb.as_str(), "list" | "watch")
+fn is_a_look_at_a_part(event: &AuditEvent, object: &ObjectReference) -> bool {
+    let is_of_tests = OF_TESTS.contains(&(object.api_group.as_str(), object.resource.as_str()));
+    is_of_tests && object.subresource.is_empty() && matches!(event.verb.as_str(), "list" | "watch")
 }
 
 fn note(used: &BTreeSet<Permission>) -> Result<()> {

@@ -47,9 +47,13 @@ const SERVER_METADATA: [&str; 7] = [
     "deletionTimestamp",
 ];
 
+/// The annotation in which the webhooks of Cluster API keep what the other version of an object cannot say, its status with it (`DataAnnotation` of
+/// `util/conversion`). They write it anew into every answer, so that it is another one whenever the status is.
+const OF_CONVERSION: &str = "cluster.x-k8s.io/conversion-data";
+
 /// What applying would change: `live` against the answer of a dry-run apply.
 ///
-/// `status` and the metadata that the API server keeps for itself do not count.
+/// `status`, the metadata that the API server keeps for itself and what conversion between versions notes do not count.
 pub fn compare(dry_run: &Value, live: &Value) -> Difference {
     let mut difference = Difference::default();
     walk(&Path::Root, dry_run, live, Mode::Exact, &mut difference);
@@ -104,11 +108,12 @@ impl Path<'_> {
         }
     }
 
-    /// Fields whose value is the server's or a controller's business, never the author's.
+    /// Fields whose value is the server's, a conversion's or a controller's business, never the author's.
     fn is_ignored(&self) -> bool {
         match self {
             Self::Key(Path::Root, key) => *key == "status",
             Self::Key(Path::Key(Path::Root, "metadata"), key) => SERVER_METADATA.contains(key),
+            Self::Key(Path::Key(Path::Key(Path::Root, "metadata"), "annotations"), key) => *key == OF_CONVERSION,
             _ => false,
         }
     }

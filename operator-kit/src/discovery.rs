@@ -6,6 +6,8 @@
 //! An API that another server answers (by an `APIService`) and that is away is listed with what was known of it last, or with nothing, and marked
 //! as stale. What such a list lacks may well be served, so that it counts as unknown and never as missing.
 
+mod unaggregated;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{self, Arc, PoisonError, RwLock, Weak};
@@ -24,7 +26,7 @@ use crate::object::{GroupKind, group_kind};
 /// Discovery could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoveryError {
-    /// The API server did not answer the aggregated discovery requests.
+    /// The API server did not answer the discovery requests.
     #[error("failed to read which kinds the API server serves")]
     Read(#[source] Box<kube::Error>),
     /// The list of kinds of a group is not up to date, and the kind is not in it.
@@ -278,8 +280,17 @@ async fn read(client: &Client) -> Result<Catalogue, DiscoveryError> {
         client.list_core_api_versions_aggregated(),
         client.list_api_groups_aggregated()
     )
-    .map_err(|source| DiscoveryError::Read(Box::new(source)))?;
-    Ok(catalogue_of(core.items.into_iter().chain(groups.items)))
+    .map_err(unread)?;
+    let mut groups = [core.items, groups.items].concat();
+    if groups.is_empty() {
+        // No API server serves nothing: it answered in the older form, of which none of this was read.
+        groups = unaggregated::read(client).await.map_err(unread)?;
+    }
+    Ok(catalogue_of(groups))
+}
+
+fn unread(source: kube::Error) -> DiscoveryError {
+    DiscoveryError::Read(Box::new(source))
 }
 
 fn catalogue_of(groups: impl IntoIterator<Item = APIGroupDiscovery>) -> Catalogue {

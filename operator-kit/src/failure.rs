@@ -95,7 +95,7 @@ pub fn words_of_watch(error: &watcher::Error) -> String {
         watcher::Error::InitialListFailed(source)
         | watcher::Error::WatchStartFailed(source)
         | watcher::Error::WatchFailed(source) => words_of(source),
-        watcher::Error::WatchError(status) if !status.message.is_empty() => shortened(&message_of(status), LONGEST),
+        watcher::Error::WatchError(status) => shortened(&message_of(status), LONGEST),
         other => chain(other),
     }
 }
@@ -103,8 +103,16 @@ pub fn words_of_watch(error: &watcher::Error) -> String {
 /// The API server's own words when it answered, else the chain of causes. No longer than [`chain`].
 pub fn words_of(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) if !status.message.is_empty() => shortened(&message_of(status), LONGEST),
+        kube::Error::Api(status) => shortened(&message_of(status), LONGEST),
         other => chain(other),
+    }
+}
+
+/// For an answer that nobody can make anything of: what answers is hardly an API server.
+fn wordless(status: &Status) -> String {
+    match status.code {
+        0 => "it answered with an error that has neither words nor a code; look whether it is an API server".to_owned(),
+        code => format!("the API server answered with the code {code} and without words"),
     }
 }
 
@@ -112,6 +120,9 @@ pub fn words_of(error: &kube::Error) -> String {
 /// would say something new after every attempt.
 pub(crate) fn message_of(status: &Status) -> String {
     let message = status.message.as_str();
+    if message.is_empty() {
+        return wordless(status);
+    }
     if let Some((what, fields)) = message.split_once(WRONG_TYPES) {
         let mut fields: Vec<&str> = fields.lines().collect();
         fields.sort_unstable();
@@ -197,7 +208,7 @@ pub fn chain_without(error: &(dyn Error + 'static), hide: impl Fn(&str) -> Strin
 /// The API server's answer, if that is what a link of a chain is, boxed or not.
 fn answer_of<'a>(link: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     match guarded::downcast::<kube::Error>(link)? {
-        kube::Error::Api(status) if !status.message.is_empty() => Some(status),
+        kube::Error::Api(status) => Some(status),
         _ => None,
     }
 }
@@ -206,6 +217,25 @@ fn answer_of<'a>(link: &'a (dyn Error + 'static)) -> Option<&'a Status> {
 mod tests {
     use super::*;
     use kube::core::response::StatusDetails;
+
+    #[test]
+    fn an_answer_without_words_is_told_in_ours() {
+        let answered = |code| {
+            let status = Status {
+                code,
+                ..Status::default()
+            };
+            kube::Error::Api(Box::new(status))
+        };
+        assert_eq!(
+            chain(&answered(502)),
+            "the API server answered with the code 502 and without words"
+        );
+        assert_eq!(
+            words_of(&answered(0)),
+            "it answered with an error that has neither words nor a code; look whether it is an API server"
+        );
+    }
 
     fn cause(field: &str) -> StatusCause {
         StatusCause {

@@ -32,6 +32,14 @@ impl Release {
         vec![Self::V1_10, Self::V1_14]
     }
 
+    /// Those that tests of what is the same everywhere run on: the newest, or all of them when the run is one on everything.
+    pub fn newest_of_run() -> Vec<Self> {
+        if Self::is_run_on_everything() {
+            return Self::ALL.to_vec();
+        }
+        vec![Self::V1_14]
+    }
+
     /// Whether the run is one on everything: it has the providers that the set-up builds for such a run alone.
     pub fn is_run_on_everything() -> bool {
         env::var_os(MATRIX_VARIABLE).is_some()

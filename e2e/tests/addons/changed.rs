@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterAddon, cluster_addon::name_for, labels};
-use e2e::{Journey, cluster_api::Release, eventually, journey::SOON, shim::cluster};
+use e2e::{Journey, eventually, journey::SOON, shim::cluster};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::{
     Api, Client, ResourceExt,
@@ -11,7 +11,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    ground::{CLUSTER, Ground, class, course},
+    ground::{CLUSTER, Ground, class, on_the_newest},
     stack,
 };
 
@@ -45,7 +45,7 @@ async fn meddle(client: &Client) -> Result<()> {
 
 #[test]
 fn a12_f3_what_is_changed_or_deleted_in_a_workload_cluster_comes_back() -> Result<()> {
-    course(Release::V1_14, async |journey, ground| {
+    on_the_newest(async |journey, ground| {
         let class = installed(journey, ground).await?;
         let client = ground.workload.client();
         let before = stack::uids(&client, "v1").await?;
@@ -82,7 +82,7 @@ async fn comes_back(
 /// F15: no object flickers.
 #[test]
 fn f15_a_cluster_addon_that_is_deleted_by_hand_is_made_anew_and_nothing_in_the_cluster_is_touched() -> Result<()> {
-    course(Release::V1_14, async |journey, ground| {
+    on_the_newest(async |journey, ground| {
         let class = installed(journey, ground).await?;
         ground.looks_write_nothing(journey, "before").await?;
         let client = ground.workload.client();

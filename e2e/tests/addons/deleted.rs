@@ -12,7 +12,7 @@ use e2e::{
 use kube::{ResourceExt, api::DeleteParams};
 
 use crate::{
-    ground::{CLUSTER, CLUSTER_API, class, course, until_cluster},
+    ground::{CLUSTER, CLUSTER_API, class, course, on_the_newest, until_cluster},
     stack,
 };
 
@@ -73,6 +73,18 @@ fn f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_clu
 }
 
 #[test]
+fn f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_12() -> Result<()>
+{
+    stages_run_before(Release::V1_12)
+}
+
+#[test]
+fn f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_13() -> Result<()>
+{
+    stages_run_before(Release::V1_13)
+}
+
+#[test]
 fn f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_14() -> Result<()>
 {
     stages_run_before(Release::V1_14)
@@ -81,7 +93,7 @@ fn f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_clu
 /// Nobody can take anything away there; whoever deletes the Cluster is told so, and how to go on without.
 #[test]
 fn f15_a_cluster_whose_api_server_is_away_says_what_holds_it_up_and_goes_when_somebody_says_so() -> Result<()> {
-    course(Release::V1_14, async |journey, ground| {
+    on_the_newest(async |journey, ground| {
         let class = class(journey, "v1", "v1").await?;
         journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
         ground.complete(journey, &class, "v1").await?;

@@ -5,19 +5,19 @@ use crds::{
     cluster_addon::StagePhase,
     conditions::{ConditionType, Reason, find},
 };
-use e2e::{cluster_api::Release, shim::cluster};
+use e2e::shim::cluster;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
 use crate::{
-    ground::{CLUSTER, class, course, phases, set_topology, status, until_addon},
+    ground::{CLUSTER, class, on_the_newest, phases, set_topology, status, until_addon},
     stack,
 };
 
 /// A10, F6, F9 to F11: the words are helm's.
 #[test]
 fn a10_f6_a_faulty_release_says_what_is_wrong_and_is_mended_by_going_back_and_by_the_next() -> Result<()> {
-    course(Release::V1_14, async |journey, ground| {
+    on_the_newest(async |journey, ground| {
         let good = class(journey, "v2", "v2").await?;
         let faulty = class(journey, "v3", "v3").await?;
         let next = class(journey, "v2", "v4").await?;

@@ -48,9 +48,21 @@ pub(crate) struct Ground {
     begun: Mark,
 }
 
-/// Runs one course on a control plane of its own, with Cluster API of this minor, the shim and our operator, which Cluster API asks.
+/// Runs one course on a control plane of its own, with Cluster API of this minor, the shim and our operator, which Cluster API asks. A minor that is not
+/// among those [`for journeys`](Release::for_journeys) is passed over.
 pub(crate) fn course(release: Release, run: impl AsyncFnOnce(&mut Journey, &mut Ground) -> Result<()>) -> Result<()> {
     course_of(Scope::One, release, run)
+}
+
+/// Runs one course on the newest minor, or on one after the other when the run is one on everything.
+pub(crate) fn on_the_newest(run: impl AsyncFn(&mut Journey, &mut Ground) -> Result<()>) -> Result<()> {
+    each_of_run(|release| course(release, &run))
+}
+
+/// The same for what is a course of its own on each minor.
+pub(crate) fn each_of_run(run: impl Fn(Release) -> Result<()>) -> Result<()> {
+    let mut releases = Release::newest_of_run().into_iter();
+    releases.try_for_each(|release| run(release).with_context(|| release.to_string()))
 }
 
 /// What the operator looks after.
@@ -68,6 +80,9 @@ pub(crate) fn course_of(
     release: Release,
     run: impl AsyncFnOnce(&mut Journey, &mut Ground) -> Result<()>,
 ) -> Result<()> {
+    if !Release::for_journeys().contains(&release) {
+        return Ok(());
+    }
     journey(async |here| {
         here.elsewhere(async |journey| {
             if scope == Scope::All {
@@ -87,9 +102,6 @@ pub(crate) fn course_of(
 impl Ground {
     async fn prepare(journey: &mut Journey, release: Release) -> Result<Self> {
         install(&journey.client, &Contract::ALL).await?;
-        let certificates = Certificates::at(&journey.folder().join("hooks"))?;
-        journey.options.flags.extend(certificates.hook_flags());
-        journey.options.flags.push(LOOPBACK.into());
         let manager = Manager::start(journey.control_plane(), Provider::Core, release).await?;
         let options = Options {
             workloads: true,
@@ -99,16 +111,7 @@ impl Ground {
         let kwok = Kwok::start(&workload)?;
         let served = Workload::at(workload.access()).await?;
         let shim = Shim::start(journey.control_plane().access(), &served).await?;
-        journey.operate().await?;
-        let port = journey.operator()?.hook_port().await?;
-        // An operator that is started again is asked under the same address.
-        let flags = &mut journey.options.flags;
-        flags.retain(|flag| !flag.to_string_lossy().starts_with("--hook-port"));
-        flags.push(format!("--hook-port={port}").into());
-        certificates
-            .extend(&journey.client, EXTENSION, port, &journey.namespace)
-            .await?;
-        Recorder::discovered(&journey.client, EXTENSION).await?;
+        operate(journey).await?;
         Ok(Self {
             shim,
             kwok: Some(kwok),
@@ -206,6 +209,23 @@ impl Ground {
     }
 }
 
+/// Starts the operator and returns when Cluster API, which runs, knows which hooks it answers.
+pub(crate) async fn operate(journey: &mut Journey) -> Result<()> {
+    let certificates = Certificates::at(&journey.folder().join("hooks"))?;
+    journey.options.flags.extend(certificates.hook_flags());
+    journey.options.flags.push(LOOPBACK.into());
+    journey.operate().await?;
+    let port = journey.operator()?.hook_port().await?;
+    // An operator that is started again is asked under the same address.
+    let flags = &mut journey.options.flags;
+    flags.retain(|flag| !flag.to_string_lossy().starts_with("--hook-port"));
+    flags.push(format!("--hook-port={port}").into());
+    certificates
+        .extend(&journey.client, EXTENSION, port, &journey.namespace)
+        .await?;
+    Recorder::discovered(&journey.client, EXTENSION).await.map(drop)
+}
+
 /// How many looks may pass until all is at rest: Cluster API goes on writing to its objects for a while.
 const LOOKS: usize = 20;
 
@@ -218,8 +238,8 @@ fn is_one_answer(writes: &AuditEvents) -> bool {
     (about.resource.as_str(), about.subresource.as_str()) == ("clusteraddons", "status")
 }
 
-/// Asks for a look at the ClusterAddon and returns when it was answered.
-async fn ask(journey: &Journey, word: &str) -> Result<()> {
+/// Asks for a look at the ClusterAddon and returns when it was answered. No word is an answer twice.
+pub(crate) async fn ask(journey: &Journey, word: &str) -> Result<()> {
     let name = name_for(CLUSTER);
     journey
         .annotate::<ClusterAddon>(&name, labels::REQUESTED_AT, Some(word))
@@ -258,9 +278,19 @@ pub(crate) async fn class(journey: &mut Journey, source: &str, version: &str) ->
 
 /// Subscribes to a version that is published, and waits until its class can be used.
 pub(crate) async fn release_of(journey: &Journey, tag: &str, source: &str, version: &str) -> Result<()> {
+    subscribe(journey, ("shim", "quay"), tag, (source, version)).await
+}
+
+/// The same for a stack of this provider and name.
+pub(crate) async fn subscribe(
+    journey: &Journey,
+    (provider, name): (&str, &str),
+    tag: &str,
+    (source, version): (&str, &str),
+) -> Result<()> {
     let minor = if source == "v1" { "1.34" } else { "1.35" };
-    let spec = json!({ "provider": "shim", "name": "quay", "kubernetesVersion": minor, "versions": [version] });
-    journey.stack(&format!("quay-{version}"), spec).await?;
+    let spec = json!({ "provider": provider, "name": name, "kubernetesVersion": minor, "versions": [version] });
+    journey.stack(&format!("{name}-{version}"), spec).await?;
     journey.release_ready(tag).await.map(drop)
 }
 
@@ -285,9 +315,9 @@ pub(crate) async fn until_cluster(journey: &Journey, what: &str, holds: impl Fn(
     .await
 }
 
-/// The control plane of the Cluster.
-pub(crate) async fn control_plane(journey: &Journey) -> Result<DynamicObject> {
-    let planes = journey.objects("controlplane.cluster.x-k8s.io/v1beta1", "ShimControlPlane");
+/// The control plane of the Cluster, which is of this kind.
+pub(crate) async fn control_plane(journey: &Journey, kind: &str) -> Result<DynamicObject> {
+    let planes = journey.objects("controlplane.cluster.x-k8s.io/v1beta1", kind);
     let of_cluster = format!("cluster.x-k8s.io/cluster-name={CLUSTER}");
     let list = planes.list(&kube::api::ListParams::default().labels(&of_cluster)).await;
     list?.items.pop().context("no control plane")

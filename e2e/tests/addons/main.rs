@@ -6,6 +6,7 @@ mod deleted;
 mod faulty;
 mod ground;
 mod installed;
+mod kubeadm;
 mod shared;
 mod stack;
 mod upgraded;

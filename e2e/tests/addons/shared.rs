@@ -1,23 +1,26 @@
 //! A Cluster whose class is in another namespace, from which Cluster API asks nobody.
 
 use anyhow::{Result, ensure};
-use e2e::{cluster_api::Release, shim::cluster};
+use e2e::{Journey, shim::cluster};
 
-use crate::ground::{CLUSTER, Scope, class, course_of};
+use crate::ground::{CLUSTER, Ground, Scope, class, course_of, each_of_run};
 
-/// A16, and a hook that is never called: the extension is for the namespace of the class alone.
+/// The extension is for the namespace of the class alone.
+async fn nobody_is_asked(journey: &mut Journey, ground: &mut Ground) -> Result<()> {
+    let class = class(journey, "v1", "v1").await?;
+    ground.home = journey.another_namespace().await?;
+    let mut web = cluster(CLUSTER, &class, "v1.34.0", 1);
+    web["metadata"]["namespace"] = ground.home.as_str().into();
+    web["spec"]["topology"]["classNamespace"] = journey.namespace.as_str().into();
+    journey.apply(web).await?;
+    ground.complete(journey, &class, "v1").await?;
+    let page = journey.operator()?.metrics_page().await?;
+    ensure!(!page.contains("stackwright_hook_answers_total{hook="), "{page}");
+    Ok(())
+}
+
+/// A16, and a hook that is never called.
 #[test]
 fn a16_a_cluster_of_another_namespace_gets_its_add_ons_although_no_hook_is_called() -> Result<()> {
-    course_of(Scope::All, Release::V1_14, async |journey, ground| {
-        let class = class(journey, "v1", "v1").await?;
-        ground.home = journey.another_namespace().await?;
-        let mut web = cluster(CLUSTER, &class, "v1.34.0", 1);
-        web["metadata"]["namespace"] = ground.home.as_str().into();
-        web["spec"]["topology"]["classNamespace"] = journey.namespace.as_str().into();
-        journey.apply(web).await?;
-        ground.complete(journey, &class, "v1").await?;
-        let page = journey.operator()?.metrics_page().await?;
-        ensure!(!page.contains("stackwright_hook_answers_total{hook="), "{page}");
-        Ok(())
-    })
+    each_of_run(|release| course_of(Scope::All, release, nobody_is_asked))
 }

@@ -22,11 +22,14 @@ use serde_json::json;
 
 use crate::{
     ground::{
-        CLUSTER, Ground, class, control_plane, course, phases, release_of, set_topology, status, until_addon,
-        until_cluster,
+        CLUSTER, Ground, class, control_plane, course, each_of_run, on_the_newest, phases, release_of, set_topology,
+        status, until_addon, until_cluster,
     },
     stack,
 };
+
+/// The kind of control planes here.
+const CONTROL_PLANE: &str = "ShimControlPlane";
 
 /// What happens to the operator at every station of the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +89,7 @@ fn both_together(release: Release, weather: Weather) -> Result<()> {
 
         ground.with_kubelets()?;
         eventually(SOON, "the control plane to be told the new version", async || {
-            let plane = control_plane(journey).await?;
+            let plane = control_plane(journey, CONTROL_PLANE).await?;
             ensure!(plane.data["spec"]["version"] == "v1.35.0", "{:#}", plane.data);
             Ok(())
         })
@@ -127,7 +130,7 @@ async fn is_held_back(journey: &Journey, ground: &Ground) -> Result<()> {
     })
     .await?;
     is_half_way(ground).await?;
-    let plane = control_plane(journey).await?;
+    let plane = control_plane(journey, CONTROL_PLANE).await?;
     ensure!(plane.data["spec"]["version"] == "v1.34.0", "{:#}", plane.data);
     Ok(())
 }
@@ -150,6 +153,18 @@ fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_wa
 }
 
 #[test]
+fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_12()
+-> Result<()> {
+    both_together(Release::V1_12, Weather::Fair)
+}
+
+#[test]
+fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_13()
+-> Result<()> {
+    both_together(Release::V1_13, Weather::Fair)
+}
+
+#[test]
 fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_14()
 -> Result<()> {
     both_together(Release::V1_14, Weather::Fair)
@@ -158,13 +173,13 @@ fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_wa
 /// A8: the restart in the middle. Losing the whole status costs time only.
 #[test]
 fn a8_f8_an_operator_that_is_killed_and_loses_its_status_at_every_station_comes_to_the_same_end() -> Result<()> {
-    both_together(Release::V1_14, Weather::Deadly)
+    each_of_run(|release| both_together(release, Weather::Deadly))
 }
 
 /// A6: the second class has other workers and the same add-ons.
 #[test]
 fn a6_a_class_with_the_same_add_ons_writes_nothing_to_the_workload_cluster() -> Result<()> {
-    course(Release::V1_14, async |journey, ground| {
+    on_the_newest(async |journey, ground| {
         let first = class(journey, "v2", "v2").await?;
         let source = StackSource::quay("v2")?;
         source.replace("cluster-class/values.yaml", "large", "huge")?;

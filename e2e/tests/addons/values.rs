@@ -9,7 +9,7 @@ use crds::{
     events::Happening,
     labels,
 };
-use e2e::{Journey, cluster_api::Release, eventually, journey::SOON, planted::Planted, shim::cluster};
+use e2e::{Journey, eventually, journey::SOON, planted::Planted, shim::cluster};
 use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
 use kube::{
     Api, ResourceExt,
@@ -18,14 +18,14 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    ground::{CLUSTER, CLUSTER_API, Ground, class, course, until_addon},
+    ground::{CLUSTER, CLUSTER_API, Ground, class, on_the_newest, until_addon},
     stack,
 };
 
 /// Cluster API takes the variable to the object of the infrastructure, and the values of the add-ons are made of that.
 #[test]
 fn a_variable_of_a_cluster_reaches_its_add_ons() -> Result<()> {
-    course(Release::V1_14, async |journey, ground| {
+    on_the_newest(async |journey, ground| {
         let class = class(journey, "v1", "v1").await?;
         journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
         ground.complete(journey, &class, "v1").await?;
@@ -96,7 +96,7 @@ async fn refused(journey: &Journey, name: &str) -> Result<ClusterAddon> {
 
 #[test]
 fn values_of_secrets_and_config_maps_reach_the_cluster_by_consent_alone_and_are_told_nowhere() -> Result<()> {
-    course(Release::V1_14, async |journey, ground| {
+    on_the_newest(async |journey, ground| {
         let class = class(journey, "v1", "v1").await?;
         journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
         ground.complete(journey, &class, "v1").await?;

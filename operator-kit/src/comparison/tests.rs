@@ -17,6 +17,20 @@ fn what_the_api_server_keeps_for_itself_is_no_difference() {
 }
 
 #[test]
+fn what_conversion_notes_is_no_difference_and_any_other_annotation_is() {
+    let converted = |status: &str, mine: &str| json!({ "metadata": { "annotations": { "cluster.x-k8s.io/conversion-data": status, "mine": mine } } });
+    assert_eq!(
+        compare(&converted("old", "1"), &converted("new", "1")),
+        Difference::default()
+    );
+    let difference = compare(&converted("old", "1"), &converted("new", "2"));
+    assert_eq!(difference.pointers, ["/metadata/annotations/mine"]);
+    let unconverted = json!({ "metadata": { "annotations": { "mine": "1" } } });
+    assert_eq!(compare(&unconverted, &converted("new", "1")), Difference::default());
+    assert_eq!(compare(&converted("old", "1"), &unconverted), Difference::default());
+}
+
+#[test]
 fn differences_are_named_by_pointers() {
     let live = json!({
         "metadata": { "labels": { "a/b": "1", "gone": "x" }, "generation": 3 },

@@ -117,6 +117,43 @@ async fn an_unreachable_api_server_is_an_error_and_not_a_missing_kind() {
     assert_eq!(error.class(), Class::Transient);
 }
 
+/// What an API server without aggregated discovery answers to the same questions; the group `away.example.org` is that of a server that is away.
+fn unaggregated(asked: &stub::Asked) -> (u16, Value) {
+    let resource = |name: &str, kind: &str, namespaced: bool| json!({ "name": name, "singularName": "", "kind": kind, "namespaced": namespaced, "verbs": ["get"] });
+    let list = |version: &str, resources: Value| json!({ "kind": "APIResourceList", "groupVersion": version, "resources": resources });
+    let group = |name: &str| {
+        let version = json!({ "groupVersion": format!("{name}/v1"), "version": "v1" });
+        json!({ "name": name, "versions": [version], "preferredVersion": version })
+    };
+    let answer = match asked.path.as_str() {
+        "/api" => json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [] }),
+        "/api/v1" => list("v1", json!([resource("namespaces", "Namespace", false)])),
+        "/apis" => {
+            json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": [group("apps"), group("away.example.org")] })
+        }
+        "/apis/apps/v1" => {
+            let status = resource("deployments/status", "Deployment", true);
+            list("apps/v1", json!([resource("deployments", "Deployment", true), status]))
+        }
+        _ => return stub::refusal(503, "ServiceUnavailable", "it is away", &json!({})),
+    };
+    (200, answer)
+}
+
+#[tokio::test]
+async fn an_api_server_without_aggregated_discovery_is_asked_for_each_group() {
+    let discovery = Discovery::new(stub::client(unaggregated));
+    let deployment = discovery.resolve(&gvk("apps", "Deployment")).await.unwrap().unwrap();
+    assert_eq!(deployment.resource.plural, "deployments");
+    assert_eq!((deployment.scope, deployment.has_status), (Scope::Namespaced, true));
+    let namespace = discovery.resolve(&gvk("", "Namespace")).await.unwrap().unwrap();
+    assert_eq!(namespace.resource.api_version, "v1");
+    assert_eq!((namespace.scope, namespace.has_status), (Scope::Cluster, false));
+    assert_eq!(discovery.resolve(&gvk("apps", "Missing")).await.unwrap(), None);
+    let away = discovery.resolve(&gvk("away.example.org", "Gauge")).await.unwrap_err();
+    assert!(matches!(away, DiscoveryError::Stale { .. }), "{away}");
+}
+
 /// An API server whose aggregated API `metrics.example.org` is away, with the kinds that were known of it last.
 fn with_stale_group(resources: Value) -> Client {
     stub::client(move |asked| {

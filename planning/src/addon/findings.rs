@@ -132,12 +132,16 @@ fn found(outlook: &Outlook<'_>) -> Option<Finding> {
     })
 }
 
+/// Whether everything is there that values are made of. Cluster API makes the control plane of a Cluster after it, and takes it away before.
+fn has_parts(outlook: &Outlook<'_>) -> bool {
+    outlook.cluster.initialized && !outlook.cluster.ok_to_delete
+}
+
 /// What cannot be rendered, and of what is waited for that which has the turn.
 fn templated(outlook: &Outlook<'_>) -> Option<Finding> {
     const TYPE: ConditionType = ConditionType::HelmChartTemplated;
     match &outlook.wanted {
-        // What they are made of may not be there yet.
-        Wanted::ValuesFailed { message } if !outlook.cluster.initialized => {
+        Wanted::ValuesFailed { message } if !has_parts(outlook) => {
             return Some(Finding::fails(TYPE, Severity::Info, Reason::Progressing, message));
         }
         Wanted::ValuesFailed { message } => {
@@ -165,8 +169,12 @@ fn templated(outlook: &Outlook<'_>) -> Option<Finding> {
     });
     let message = refusals(failed);
     if !message.is_empty() {
-        let reason = Reason::TemplateNewClusterStackFailed;
-        return Some(Finding::fails(TYPE, Severity::Error, reason, message));
+        let (severity, reason) = if has_parts(outlook) {
+            (Severity::Error, Reason::TemplateNewClusterStackFailed)
+        } else {
+            (Severity::Info, Reason::Progressing)
+        };
+        return Some(Finding::fails(TYPE, severity, reason, message));
     }
     let mut charts = outlook.charts();
     let (chart, _) = charts.find(|(_, seen)| matches!(seen, ChartSeen::Found(Rendering::Awaited { .. })))?;
@@ -322,7 +330,7 @@ fn stall(told: &Told<'_>, waiting: &AddonWaiting) -> Option<(Reason, String)> {
             Reason::ParsingClusterAddonConfigFailed,
             "clusteraddon.yaml of the release has to be mended at the source",
         ),
-        AddonWaiting::BrokenValues if outlook.cluster.initialized => stall(
+        AddonWaiting::BrokenValues if has_parts(outlook) => stall(
             Reason::RenderFailed,
             "the values of the release, or what they are made of, have to be mended",
         ),
@@ -334,7 +342,7 @@ fn stall(told: &Told<'_>, waiting: &AddonWaiting) -> Option<(Reason, String)> {
             Reason::KubeconfigRefused,
             "the Secret with the kubeconfig of the cluster has to be mended",
         ),
-        AddonWaiting::Chart { chart } if has_turn(outlook, chart) => {
+        AddonWaiting::Chart { chart } if has_parts(outlook) && has_turn(outlook, chart) => {
             let message = format!("the chart {chart} of the release has to be mended at the source");
             Some((Reason::RenderFailed, message))
         }

@@ -3,8 +3,11 @@
 use crds::cluster_addon::{StagePhase, StageProgress};
 use crds::conditions::{ConditionStatus, ConditionType, Reason, Severity, find, lint};
 use jiff::SignedDuration;
-use planning::addon::{AddonObserved, AddonPlan, AddonWaiting, Connection, Layout, ReleaseSeen, Values, plan};
+use planning::addon::{
+    AddonObserved, AddonPlan, AddonWaiting, ChartSeen, Connection, Layout, ReleaseSeen, Values, plan,
+};
 use planning::next::Next;
+use planning::objects::Rendering;
 use planning::warnings::warnings;
 
 use super::world::World;
@@ -286,6 +289,54 @@ fn what_is_about_to_pass_is_not_told() {
         let plan = plan(&observed, now);
         assert_eq!((plan.steps, plan.waiting, plan.next), (vec![], vec![waiting], next));
         assert_eq!(plan.status, complete.status);
+    }
+}
+
+#[test]
+fn values_that_cannot_be_made_are_no_fault_where_a_part_of_the_cluster_is_not_there_yet_or_not_any_more() {
+    let (world, complete) = complete();
+    let of_cluster: [Change; 2] = [
+        |observed| {
+            if let Some(cluster) = &mut observed.cluster {
+                cluster.initialized = false;
+            }
+        },
+        |observed| {
+            if let Some(cluster) = &mut observed.cluster {
+                (cluster.deleting, cluster.ok_to_delete) = (Some(at(0)), true);
+            }
+        },
+    ];
+    let missing: [Change; 2] = [
+        |observed| {
+            let message = "the control plane is not there".to_owned();
+            observed.values = Values::Failed { message };
+        },
+        |observed| {
+            for chart in observed.charts.values_mut() {
+                let message = "the control plane has no version".to_owned();
+                let transient = None;
+                *chart = ChartSeen::Found(Rendering::Failed { message, transient });
+            }
+        },
+    ];
+    for of_cluster in of_cluster {
+        for missing in missing {
+            let mut observed = complete.clone();
+            of_cluster(&mut observed);
+            missing(&mut observed);
+            let status = plan(&observed, world.now()).status;
+            let errors = status
+                .conditions
+                .iter()
+                .filter(|condition| condition.severity == Some(Severity::Error));
+            assert_eq!(errors.count(), 0, "{:#?}", status.conditions);
+            assert!(
+                find(&status.conditions, ConditionType::Stalled).is_none(),
+                "{status:#?}"
+            );
+            assert_eq!(lint(&status.conditions, 1, 1), []);
+        }
     }
 }
 
