@@ -61,10 +61,19 @@ async fn read(place: &Place, object: &WatchedObject) -> Result<Option<Value>, St
         .transpose()
 }
 
-/// What does not hold, for people: the first part of the expression, with what its sides are.
+/// Whether an object may hold what whoever reads the status of a ClusterAddon may not read.
+fn is_secret(object: &WatchedObject) -> bool {
+    object.kind == "Secret" && object.api_version == "v1"
+}
+
+/// What does not hold, for people: the first part of the expression, with what its sides are. Of Secrets no value is told.
 fn words(outcome: &Outcome, objects: &[WatchedObject]) -> String {
     match outcome {
         Outcome::Holds => "it holds".to_owned(),
+        Outcome::Fails { conjunct, .. } if objects.iter().any(is_secret) => format!("`{conjunct}` is false"),
+        Outcome::Wrong { .. } if objects.iter().any(is_secret) => {
+            "the expression cannot be evaluated; why is not told, because it is about a Secret".to_owned()
+        }
         Outcome::Fails { conjunct, sides } => {
             let sides: Vec<String> = sides
                 .iter()
@@ -101,14 +110,18 @@ mod tests {
 
     /// What is said of an expression over one Deployment.
     fn said(text: &str, deployment: Option<Value>) -> String {
+        said_of(("apps/v1", "Deployment"), text, deployment)
+    }
+
+    fn said_of((api_version, kind): (&str, &str), text: &str, found: Option<Value>) -> String {
         let object = WatchedObject {
             key: "harbor".to_owned(),
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
             name: "quay".to_owned(),
             namespace: "kube-system".to_owned(),
         };
-        let objects = BTreeMap::from([("harbor".to_owned(), deployment)]);
+        let objects = BTreeMap::from([("harbor".to_owned(), found)]);
         words(
             &evaluate(&parse(text).expect("an expression"), &objects, STEPS),
             &[object],
@@ -138,5 +151,22 @@ mod tests {
         for (said, expected) in cases {
             assert_eq!(said, expected);
         }
+    }
+
+    #[test]
+    fn of_secrets_no_value_is_told() {
+        let secret = || Some(json!({ "data": { "password": "c2FsYW1pcw==" } }));
+        for text in [
+            "harbor.data.password == \"other\"",
+            "int(harbor.data.password) > 1",
+            "harbor.data.password.matches(\"^a\")",
+        ] {
+            let said = said_of(("v1", "Secret"), text, secret());
+            assert!(!said.is_empty() && !said.contains("c2FsYW1pcw"), "{said}");
+        }
+        assert_eq!(
+            said_of(("v1", "Secret"), "harbor.data.password == \"other\"", secret()),
+            "`harbor.data.password == \"other\"` is false"
+        );
     }
 }
