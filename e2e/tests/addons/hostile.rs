@@ -6,12 +6,16 @@ mod kubeconfigs;
 mod releases;
 mod servers;
 
-use std::fs;
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, ensure};
 use crds::{
-    ClusterAddon, ClusterAddonStatus,
-    cluster_addon::name_for,
+    ClusterAddonStatus,
     conditions::{ConditionType, find},
 };
 use e2e::{
@@ -26,7 +30,7 @@ use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams},
+    api::{DynamicObject, ListParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -178,7 +182,7 @@ async fn treasures(journey: &Journey, workload: &ControlPlane, elsewhere: &str) 
         .await?;
     let own: Secret = serde_json::from_value(secret("kube-system"))?;
     let secrets: Api<Secret> = Api::namespaced(workload.client(), "kube-system");
-    secrets.create(&Default::default(), &own).await?;
+    secrets.create(&PostParams::default(), &own).await?;
     Ok(())
 }
 
@@ -187,8 +191,8 @@ async fn operate(journey: &Journey, flags: &[&str]) -> Result<Operator> {
     let mut options = journey.options.clone();
     options
         .flags
-        .extend(["--cluster-addons", "--log-level=debug"].map(Into::into));
-    options.flags.extend(flags.iter().map(Into::into));
+        .extend(["--cluster-addons", "--log-level=debug"].map(OsString::from));
+    options.flags.extend(flags.iter().map(OsString::from));
     let mut command = options.command()?;
     command.env(VARIABLE, CANARY);
     let mut operator = Operator::start_as(journey.lab(), &command, &options.log)?;
@@ -230,7 +234,7 @@ async fn told(journey: &Journey, operator: &mut Operator, workload: &ControlPlan
     Ok(told)
 }
 
-fn files_below(folder: &std::path::Path) -> Result<Vec<std::path::PathBuf>> {
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("failed to list {}", folder.display()))? {
         let path = entry.context("failed to list decisions")?.path();
@@ -254,88 +258,122 @@ fn planted(workload: &Workload) -> Result<Planted> {
     Ok(planted)
 }
 
-/// What the spy has brought home.
-async fn spoils(workload: &ControlPlane) -> Result<()> {
-    let notes: Api<ConfigMap> = Api::namespaced(workload.client(), "kube-system");
-    let spoils = notes.get(&format!("{SPY}-spoils")).await?.data.unwrap_or_default();
-    ensure!(spoils.len() == 7, "it has not asked for everything: {spoils:?}");
-    for (asked, given) in spoils {
-        ensure!(
-            ["", "{}", "[]", "null"].contains(&given.trim()),
-            "it was given {given:?} for {asked}"
-        );
-    }
-    Ok(())
+/// All of them, and what they are aimed at.
+struct Scene {
+    workload: ControlPlane,
+    served: Workload,
+    bait: Bait,
+    /// Nobody has a reason to ask it.
+    decoy: HostileServer,
+    honest: ByHand,
+    spy: ByHand,
+    versions: Vec<String>,
+    attacks: Vec<Attack>,
+    attackers: Vec<Attacker>,
 }
 
-/// The honest cluster is complete: its note says whose it is.
-async fn is_served(journey: &Journey, workload: &ControlPlane, cluster: &str) -> Result<()> {
-    until_status(journey, cluster, "ready", |status| status.ready).await?;
-    let notes: Api<ConfigMap> = Api::namespaced(workload.client(), "kube-system");
-    let note = notes.get(&format!("{cluster}-note")).await?.data.unwrap_or_default();
-    ensure!(note.get("cluster").is_some_and(|name| name == cluster), "{note:?}");
-    Ok(())
+impl Scene {
+    async fn set(journey: &Journey) -> Result<Self> {
+        let workload = ControlPlane::start(Options::default()).await?;
+        let served = Workload::at(workload.access()).await?;
+        let elsewhere = journey.another_namespace().await?;
+        treasures(journey, &workload, &elsewhere).await?;
+        let bait = Bait::lay(&journey.folder().join("bait"), CANARY)?;
+        let decoy = HostileServer::start(|_| Reply::answer("200 OK", &[], b"")).await?;
+        let Releases {
+            honest,
+            spy,
+            mut attacks,
+            versions,
+        } = releases::publish(journey, &bait)?;
+        attacks.extend(kubeconfigs::refused(served.kubeconfig(), &bait, &decoy.place())?);
+        attacks.extend(references(&elsewhere));
+        let good = served.kubeconfig().as_bytes();
+        Ok(Self {
+            honest: ByHand::new(HONEST, &honest, good),
+            spy: ByHand::new(SPY, &spy, good),
+            attackers: servers::start(&decoy.place()).await?,
+            workload,
+            served,
+            bait,
+            decoy,
+            versions,
+            attacks,
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Attack> {
+        let of_servers = self.attackers.iter().map(|attacker| &attacker.attack);
+        self.attacks.iter().chain(of_servers)
+    }
+
+    /// All attack, and each server keeps whoever asked it waiting, or has answered.
+    async fn attack(&self, journey: &Journey) -> Result<()> {
+        try_join_all(self.all().map(|attack| attack.bring(journey, &self.honest))).await?;
+        eventually(SOON, "every server to be asked", async || {
+            let unasked = self.attackers.iter().find(|attacker| attacker.server.asked() == 0);
+            ensure!(
+                unasked.is_none(),
+                "{:?}",
+                unasked.map(|attacker| &attacker.attack.cluster)
+            );
+            Ok(())
+        })
+        .await
+    }
+
+    /// The honest cluster is complete: its note says whose it is. The spy brought nothing home.
+    async fn is_served(&self, journey: &Journey) -> Result<()> {
+        for cluster in [&self.honest, &self.spy] {
+            cluster.bring(journey).await?;
+            until_status(journey, &cluster.name, "ready", |status| status.ready).await?;
+        }
+        let note = self.note(&format!("{HONEST}-note")).await?;
+        ensure!(note.get("cluster").is_some_and(|name| name == HONEST), "{note:?}");
+        let spoils = self.note(&format!("{SPY}-spoils")).await?;
+        ensure!(spoils.len() == 7, "it has not asked for everything: {spoils:?}");
+        for (asked, given) in spoils {
+            ensure!(
+                ["", "{}", "[]", "null"].contains(&given.trim()),
+                "it was given {given:?} for {asked}"
+            );
+        }
+        Ok(())
+    }
+
+    async fn note(&self, name: &str) -> Result<BTreeMap<String, String>> {
+        let notes: Api<ConfigMap> = Api::namespaced(self.workload.client(), "kube-system");
+        Ok(notes.get(name).await?.data.unwrap_or_default())
+    }
+
+    /// Nothing was run, opened, asked or told that should not be, and not much was used.
+    async fn nothing_was_gained(&self, journey: &Journey, operator: &mut Operator) -> Result<()> {
+        let usage = Usage::of(operator.process_id().context("it runs")?)?;
+        ensure!(usage.peak_mib < MOST_MEMORY, "{usage:?}");
+        ensure!(self.decoy.asked() == 0, "somebody was led astray");
+        let opened = self.bait.opened()?;
+        ensure!(opened.is_empty(), "{opened:?} was opened");
+        let planted = planted(&self.served)?;
+        for (place, text) in told(journey, operator, &self.workload).await? {
+            let told = planted.told_in(&text);
+            ensure!(told.is_none(), "{place} tells a secret: {told:?}");
+        }
+        operator.check()
+    }
 }
 
 async fn no_more_than_the_honest_gets_anything(journey: &mut Journey) -> Result<()> {
-    let workload = ControlPlane::start(Options::default()).await?;
-    let served = Workload::at(workload.access()).await?;
-    let elsewhere = journey.another_namespace().await?;
-    treasures(journey, &workload, &elsewhere).await?;
-    let bait = Bait::lay(&journey.folder().join("bait"), CANARY)?;
-    let decoy = HostileServer::start(|_| Reply::answer("200 OK", &[], b"")).await?;
-    let releases = releases::publish(journey, &bait)?;
-    let attackers = servers::start(&decoy.place()).await?;
-    let honest = ByHand::new(HONEST, &releases.honest, served.kubeconfig().as_bytes());
-
+    let journey: &Journey = journey;
+    let scene = Scene::set(journey).await?;
     let mut operator = operate(journey, &["--allow-workload-loopback"]).await?;
-    journey.stack(STACK, json!({ "versions": releases.versions })).await?;
-    journey.release_ready(&releases.honest).await?;
-    journey.release_ready(&releases.spy).await?;
-    let refused = kubeconfigs::refused(served.kubeconfig(), &bait, &decoy.place())?;
-    let Releases { attacks, spy, .. } = releases;
-    let attacks: Vec<Attack> = attacks
-        .into_iter()
-        .chain(refused)
-        .chain(references(&elsewhere))
-        .collect();
-    let all = || attacks.iter().chain(attackers.iter().map(|attacker| &attacker.attack));
-    try_join_all(all().map(|attack| attack.bring(journey, &honest))).await?;
-    // Those that keep whoever asks them waiting do so now.
-    let slow = || attackers.iter().filter(|attacker| attacker.attack.cluster != "echo");
-    eventually(SOON, "every server to be asked", async || {
-        let unasked = slow().find(|Attacker { server, .. }| server.asked() == 0);
-        ensure!(
-            unasked.is_none(),
-            "{:?}",
-            unasked.map(|attacker| &attacker.attack.cluster)
-        );
-        Ok(())
-    })
-    .await?;
-    honest.bring(journey).await?;
-    is_served(journey, &workload, HONEST).await?;
-    ByHand {
-        class: spy,
-        ..ByHand::new(SPY, "", &honest.kubeconfig)
+    journey.stack(STACK, json!({ "versions": scene.versions })).await?;
+    for ready in [&scene.honest, &scene.spy] {
+        journey.release_ready(&ready.class).await?;
     }
-    .bring(journey)
-    .await?;
-    until_status(journey, SPY, "ready", |status| status.ready).await?;
-    spoils(&workload).await?;
-
-    try_join_all(all().map(|attack| attack.is_told(journey))).await?;
-    let usage = Usage::of(operator.process_id().context("it runs")?)?;
-    ensure!(usage.peak_mib < MOST_MEMORY, "{usage:?}");
-    ensure!(decoy.asked() == 0, "somebody was led astray");
-    let opened = bait.opened()?;
-    ensure!(opened.is_empty(), "{opened:?} was opened");
-    let planted = planted(&served)?;
-    for (place, text) in told(journey, &mut operator, &workload).await? {
-        let told = planted.told_in(&text);
-        ensure!(told.is_none(), "{place} tells a secret: {told:?}");
-    }
-    operator.check()?;
+    scene.attack(journey).await?;
+    scene.is_served(journey).await?;
+    try_join_all(scene.all().map(|attack| attack.is_told(journey))).await?;
+    scene.nothing_was_gained(journey, &mut operator).await?;
     operator.kill().await?;
 
     // Without the flag that tests need, the machine itself is no place for a cluster. What is there stays.
@@ -347,15 +385,7 @@ async fn no_more_than_the_honest_gets_anything(journey: &mut Journey) -> Result<
     .await?;
     ensure!(!status(&told).resources.is_empty(), "{told:?}");
     operator.kill().await?;
-    let addons = journey.api::<ClusterAddon>();
-    let left = addons.get(&name_for(HONEST)).await?;
-    ensure!(left.metadata.deletion_timestamp.is_none(), "{left:?}");
-    let notes: Api<ConfigMap> = Api::namespaced(workload.client(), "kube-system");
-    notes
-        .get(&format!("{HONEST}-note"))
-        .await
-        .map(drop)
-        .context("it is gone")
+    scene.note(&format!("{HONEST}-note")).await.map(drop)
 }
 
 #[test]

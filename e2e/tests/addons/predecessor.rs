@@ -3,7 +3,10 @@
 
 mod left;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+};
 
 use anyhow::{Context, Result, ensure};
 use crds::{
@@ -13,19 +16,10 @@ use crds::{
     resource::SyncStatus,
 };
 use e2e::{
-    AuditEvent, ControlPlane, Journey, Options,
-    audit::Mark,
-    cluster_api::seen_by_the_predecessor,
-    eventually,
-    journey::{SOON, journey},
-    predecessor::owners,
-    shim::Workload,
+    AuditEvent, ControlPlane, Journey, Options, audit::Mark, cluster_api::seen_by_the_predecessor, journey::journey,
+    predecessor::owners, shim::Workload,
 };
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Client, ResourceExt,
-    api::{DynamicObject, PostParams},
-};
+use kube::{Client, ResourceExt, api::DynamicObject};
 use serde_json::{Value, json};
 
 use self::left::{Left, State, Versions};
@@ -296,7 +290,7 @@ fn add_ons_of_the_go_operator_are_taken_over_in_every_state_and_given_back_while
         let versions = Versions::publish(journey)?;
         let before = leave(journey, &workload, &versions).await?;
         let flags = ["--cluster-addons", "--allow-workload-loopback"];
-        journey.options.flags.extend(flags.map(Into::into));
+        journey.options.flags.extend(flags.map(OsString::from));
         journey.operate().await?;
         journey.stack(STACK, json!({ "versions": versions.all() })).await?;
         for (name, state) in OURS {

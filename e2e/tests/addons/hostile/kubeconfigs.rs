@@ -71,11 +71,11 @@ fn refused_by(name: &str, words: &str, kubeconfig: Vec<u8>) -> Attack {
 
 /// Sets a field of the user besides what it is by.
 fn user(field: &'static str, value: Value) -> Box<dyn Fn(&mut Parts<'_>)> {
-    Box::new(move |parts| parts.user[field] = value.clone())
+    Box::new(move |parts: &mut Parts<'_>| parts.user[field] = value.clone())
 }
 
 fn cluster(field: &'static str, value: Value) -> Box<dyn Fn(&mut Parts<'_>)> {
-    Box::new(move |parts| parts.cluster[field] = value.clone())
+    Box::new(move |parts: &mut Parts<'_>| parts.cluster[field] = value.clone())
 }
 
 fn of_users(bait: &Bait) -> Vec<Wrong<'static>> {

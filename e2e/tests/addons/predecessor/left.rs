@@ -148,10 +148,10 @@ impl Versions {
     fn recorded(&self, state: State) -> Option<(&str, &str)> {
         let [single, _, staged, _] = &self.tags;
         match state {
-            State::Single | State::SingleBeforeItsUpgrade => Some((single, "v1")),
-            State::Staged => Some((staged, "v3")),
+            State::Single | State::SingleBeforeItsUpgrade => Some((single.as_str(), "v1")),
+            State::Staged => Some((staged.as_str(), "v3")),
             // The version that was begun, and the class that was complete.
-            State::HalfWay => Some((staged, "v4")),
+            State::HalfWay => Some((staged.as_str(), "v4")),
             State::Fresh => None,
         }
     }
@@ -243,7 +243,8 @@ impl Left {
             // The first stage has the next version, the second not yet.
             State::HalfWay => {
                 let (mut there, before) = (objects(&name, state, "v4"), objects(&name, state, "v3"));
-                there.splice(2.., before.into_iter().skip(2));
+                there.truncate(2);
+                there.extend(before.into_iter().skip(2));
                 (there, objects(&name, state, "v4"))
             }
             State::Fresh => (Vec::new(), objects(&name, state, "v3")),
@@ -258,7 +259,8 @@ impl Left {
 
     /// How many objects carry its name as that of their manager.
     pub(super) fn to_be_renamed(&self) -> usize {
-        let is_wanted = |place: &&String| self.wanted.iter().any(|wanted| super::left::place(wanted) == **place);
+        let wanted: Vec<String> = self.wanted.iter().map(place).collect();
+        let is_wanted = |applied: &&String| wanted.contains(applied);
         self.applied.keys().filter(is_wanted).count()
     }
 
