@@ -151,9 +151,8 @@ impl Order {
 
     /// Whether the templates are given Secrets of the cluster: what they say is told to people who may not read these.
     fn knows_secrets(&self) -> bool {
-        let found = self.answers.iter().flat_map(|answers| &answers.found);
-        let mut secrets = found.filter(|(lookup, object)| lookup.kind == "Secret" && !object.is_null());
-        secrets.next().is_some()
+        let mut found = self.answers.iter().flat_map(|answers| &answers.found);
+        found.any(|(lookup, object)| lookup.kind == "Secret" && !object.is_null())
     }
 
     async fn read(&self, lane: Lane) -> Result<ChartBytes, ReadError> {

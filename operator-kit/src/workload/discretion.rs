@@ -1,11 +1,11 @@
 //! What a cluster says when it refuses something, without the token that it was told: gateways repeat in their errors what they were sent, and errors are
 //! shown to more people than may have the token.
 
-use bytes::Bytes;
 use crds::redaction::without;
 use http::Response;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full};
 use kube::client::DynBody;
 use secrecy::{ExposeSecret, SecretString};
 use tower::{BoxError, ServiceExt};
@@ -24,12 +24,19 @@ async fn told(answer: Response<Box<DynBody>>, token: SecretString) -> Result<Res
     if answer.status().is_success() || answer.status().is_informational() {
         return Ok(answer);
     }
-    let (mut head, body) = answer.into_parts();
-    let words = match Limited::new(body, MOST).collect().await {
-        Ok(words) => words.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => Bytes::new(),
-        Err(error) => return Err(error),
-    };
+    let (mut head, mut body) = answer.into_parts();
+    let mut words = Vec::new();
+    while let Some(frame) = body.frame().await {
+        match frame.map(Frame::into_data) {
+            Ok(Ok(data)) => words.extend_from_slice(&data),
+            Ok(Err(_)) => {}
+            Err(error) => return Err(error),
+        }
+        if words.len() > MOST {
+            words.clear();
+            break;
+        }
+    }
     let words = String::from_utf8_lossy(&words);
     let words = without(&words, [token.expose_secret()]).unwrap_or_default();
     head.headers.remove(CONTENT_LENGTH);

@@ -116,7 +116,7 @@ fn bomb_of_stages(journey: &Journey, tag: String) -> Result<Attack> {
 pub(super) fn laughter() -> String {
     let mut text = "a: &a [ha, ha, ha, ha, ha, ha, ha, ha, ha, ha]\n".to_owned();
     for (before, letter) in ('a'..='h').zip('b'..='i') {
-        let again = [format!("*{before}")].repeat(10).join(", ");
+        let again = vec![format!("*{before}"); 10].join(", ");
         let _ = writeln!(text, "{letter}: &{letter} [{again}]");
     }
     text
