@@ -26,7 +26,7 @@ use e2e::{
     shim::Workload,
     usage::Usage,
 };
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, ResourceExt,
@@ -372,7 +372,12 @@ async fn no_more_than_the_honest_gets_anything(journey: &mut Journey) -> Result<
     }
     scene.attack(journey).await?;
     scene.is_served(journey).await?;
-    try_join_all(scene.all().map(|attack| attack.is_told(journey))).await?;
+    let told = join_all(scene.all().map(|attack| attack.is_told(journey))).await;
+    let untold: Vec<String> = told
+        .into_iter()
+        .filter_map(|told| Some(format!("{:#}", told.err()?)))
+        .collect();
+    ensure!(untold.is_empty(), "{untold:#?}");
     scene.nothing_was_gained(journey, &mut operator).await?;
     operator.kill().await?;
 

@@ -201,6 +201,7 @@ async fn others_are_as_they_were(journey: &Journey, before: &Before) -> Result<(
 
 /// Nothing is left to do for one that begins again: it writes that it has looked.
 async fn a_second_start_writes_nothing(journey: &mut Journey, workload: &ControlPlane) -> Result<()> {
+    journey.usable(STACK, "v1, v2, v3, v4").await?;
     let (here, there) = (journey.mark().await?, workload.audit_log().mark().await?);
     journey.restart_operator().await?;
     for (name, _) in OURS {

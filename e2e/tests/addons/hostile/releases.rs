@@ -169,7 +169,11 @@ fn of_values(bait: &Bait) -> Vec<Hostile> {
             format!("cluster: {{{{ exec {:?} }}}}\n", bait.file("run.sh")),
             &["function \"exec\" not defined"],
         ),
-        values("loop", deep.to_owned(), &["takes more than 1000000 steps", "within 4s"]),
+        values(
+            "loop",
+            deep.to_owned(),
+            &["templates make more than", "takes more than 1000000 steps", "within 4s"],
+        ),
         values(
             "recursion",
             "{{ define \"a\" }}{{ template \"a\" . }}{{ end }}{{ template \"a\" . }}".to_owned(),
