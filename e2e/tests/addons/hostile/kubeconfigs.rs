@@ -39,17 +39,22 @@ pub(super) fn refused(good: &str, bait: &Bait, decoy: &str) -> Result<Vec<Attack
         attacks.push(refused_by(name, words, kubeconfig.to_string().into_bytes()));
     }
     let shapeless = [
-        ("shapeless", vec![b'['; ROOM]),
-        ("endless-text", [b"server: ".to_vec(), vec![b'x'; ROOM]].concat()),
+        ("shapeless", "the kubeconfig cannot be read", vec![b'['; ROOM]),
+        (
+            "endless-text",
+            "the kubeconfig has no current-context",
+            [b"server: ".to_vec(), vec![b'x'; ROOM]].concat(),
+        ),
         (
             "laughing-kubeconfig",
+            "the kubeconfig cannot be read",
             format!("{}clusters: *i\nusers: *i\ncontexts: *i\n", laughter()).into_bytes(),
         ),
     ];
     attacks.extend(
         shapeless
             .into_iter()
-            .map(|(name, text)| refused_by(name, "the kubeconfig cannot be read", text)),
+            .map(|(name, words, text)| refused_by(name, words, text)),
     );
     attacks.push(Attack {
         secret_type: "Opaque",

@@ -8,6 +8,8 @@ use serde_json::json;
 
 use super::Attack;
 
+/// What is said of a cluster that shows nothing of itself.
+const UNSEEN: &str = "objects have not been looked at yet";
 const JSON: &str = "content-type: application/json";
 
 /// A server, its cluster, and how that is told.
@@ -89,18 +91,18 @@ async fn two_faced() -> Result<Vec<Attacker>> {
     };
     let is_first = |question: &Question| question.target == "/version";
     let mut attackers = vec![
-        attacker("flood-behind", &[""], move |question| {
+        attacker("flood-behind", &[UNSEEN], move |question| {
             if is_first(question) {
                 return honest();
             }
             Reply::Floods([ok(), b"[".to_vec()].concat(), br#"{"kind":"Any"},"#.repeat(1000))
         })
         .await?,
-        attacker("silence-behind", &[""], move |question| {
+        attacker("silence-behind", &["has not answered yet"], move |question| {
             if is_first(question) { honest() } else { Reply::Silence }
         })
         .await?,
-        attacker("echo-behind", &[""], move |question| {
+        attacker("echo-behind", &[UNSEEN], move |question| {
             if is_first(question) {
                 return honest();
             }
@@ -111,6 +113,8 @@ async fn two_faced() -> Result<Vec<Attacker>> {
     for attacker in &mut attackers {
         attacker.attack.condition = ConditionType::HelmChartApplied;
     }
+    // A look at it takes as long as what was asked is waited for, and what was said before it stands meanwhile.
+    attackers[1].attack.condition = ConditionType::ClusterReady;
     Ok(attackers)
 }
 
