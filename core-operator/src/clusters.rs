@@ -82,6 +82,13 @@ const PAGE_SIZE: u32 = 50;
 /// The group of Clusters and their classes.
 pub(crate) const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
 
+/// Whether kinds of a group can be part of a cluster: those of Cluster API and of its providers. Whoever may write Clusters leads us to no others.
+pub(crate) fn is_of_cluster_api(group: &str) -> bool {
+    group
+        .strip_suffix(CLUSTER_API_GROUP)
+        .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+}
+
 /// The watch of Clusters with what it stands on, and its news. Begun before a process leads where webhooks need it.
 pub(crate) struct ClusterSight {
     pub(crate) discovery: Discovery,

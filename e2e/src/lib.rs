@@ -21,6 +21,7 @@ pub mod fault_proxy;
 pub mod github;
 pub mod helm;
 pub mod hooks;
+pub mod hostile_server;
 pub mod image;
 pub mod image_server;
 pub mod journey;

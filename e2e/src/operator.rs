@@ -42,7 +42,8 @@ pub struct OperatorOptions {
 }
 
 impl OperatorOptions {
-    fn command(&self) -> Result<Command> {
+    /// Its command line, for whoever changes the environment and starts it with [`Operator::start_as`].
+    pub fn command(&self) -> Result<Command> {
         let mut command = Command::new(self.program.path()?);
         command.arg("--kubeconfig").arg(&self.kubeconfig);
         command.arg("--namespace").arg(&self.namespace);

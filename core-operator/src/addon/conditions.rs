@@ -159,6 +159,12 @@ fn group_and_version(object: &WatchedObject) -> (&str, &str) {
 fn words(outcome: &Outcome, objects: &[WatchedObject]) -> String {
     match outcome {
         Outcome::Holds => "it holds".to_owned(),
+        Outcome::Fails { conjunct, .. } if objects.iter().any(is_secret) => {
+            format!("`{conjunct}` is false; its values are not shown, since it may ask for what is in a Secret")
+        }
+        Outcome::Wrong { .. } if objects.iter().any(is_secret) => {
+            "the expression cannot be evaluated; why is not told, because it is about a Secret".to_owned()
+        }
         Outcome::Fails { conjunct, sides } => {
             let sides: Vec<String> = sides
                 .iter()
@@ -166,8 +172,6 @@ fn words(outcome: &Outcome, objects: &[WatchedObject]) -> String {
                 .collect();
             if sides.is_empty() {
                 format!("`{conjunct}` is false")
-            } else if objects.iter().any(is_secret) {
-                format!("`{conjunct}` is false; its values are not shown, since it may ask for what is in a Secret")
             } else {
                 format!("`{conjunct}` is false: {}", sides.join(", "))
             }
@@ -206,14 +210,18 @@ mod tests {
 
     /// What is said of an expression over one Deployment.
     fn said(text: &str, deployment: Option<Value>) -> String {
+        said_of(("apps/v1", "Deployment"), text, deployment)
+    }
+
+    fn said_of((api_version, kind): (&str, &str), text: &str, found: Option<Value>) -> String {
         let object = WatchedObject {
             key: "harbor".to_owned(),
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
             name: "quay".to_owned(),
             namespace: "kube-system".to_owned(),
         };
-        let objects = BTreeMap::from([("harbor".to_owned(), deployment)]);
+        let objects = BTreeMap::from([("harbor".to_owned(), found)]);
         words(
             &evaluate(&parse(text).expect("an expression"), &objects, STEPS),
             &[object],
@@ -278,25 +286,19 @@ mod tests {
 
     #[test]
     fn what_is_in_a_secret_is_said_to_nobody() {
-        let object = |kind: &str| WatchedObject {
-            key: "login".to_owned(),
-            api_version: "v1".to_owned(),
-            kind: kind.to_owned(),
-            name: "login".to_owned(),
-            namespace: "fleet".to_owned(),
-        };
-        let said = |kind: &str| {
-            let content = json!({ "data": { "password": "cGxhdGFlYTQ3OQ==" } });
-            let objects = BTreeMap::from([("login".to_owned(), Some(content))]);
-            let expression = parse("login.data.password == 'a'").expect("an expression");
-            words(&evaluate(&expression, &objects, STEPS), &[object(kind)])
-        };
-        assert!(said("ConfigMap").contains("cGxhdGFlYTQ3OQ=="));
-        let said = said("Secret");
-        assert!(
-            said.starts_with("`login.data.password == 'a'` is false; ") && !said.contains("cGxh"),
-            "{said}"
-        );
+        let secret = || Some(json!({ "data": { "password": "c2FsYW1pcw==" } }));
+        let other = "harbor.data.password == \"other\"";
+        assert!(said_of(("v1", "ConfigMap"), other, secret()).contains("c2FsYW1pcw"));
+        for text in [
+            other,
+            "int(harbor.data.password) > 1",
+            "harbor.data.password.matches(\"^a\")",
+        ] {
+            let said = said_of(("v1", "Secret"), text, secret());
+            assert!(!said.is_empty() && !said.contains("c2FsYW1pcw"), "{said}");
+        }
+        let said = said_of(("v1", "Secret"), other, secret());
+        assert!(said.starts_with(&format!("`{other}` is false; ")), "{said}");
     }
 
     #[test]

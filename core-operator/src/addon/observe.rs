@@ -23,9 +23,10 @@ use super::conditions::{Evaluated, conditions};
 use super::presence::{Sight, class_owner};
 use super::seen::addon_seen;
 use super::{AddonMemory, Addons};
+use crate::charts::ADDON_NAMESPACE;
 use crate::clusters::{ClusterFacts, Mark};
 use crate::context::Context;
-use crate::objects::{Asked, Memory, Place, Scopes, lock, named_kinds};
+use crate::objects::{Asked, Memory, Place, Scopes, locate, lock, named_kinds};
 
 /// Whose add-ons are looked at.
 #[derive(Clone, Copy)]
@@ -113,7 +114,10 @@ impl Subject<'_> {
             None => Rendered::nothing(),
         };
         let intents = intents(&rendered.charts);
-        let status = addon.status.clone().unwrap_or_default();
+        let mut status = addon.status.clone().unwrap_or_default();
+        if let Some(place) = &place {
+            locate(place, ADDON_NAMESPACE, &mut status.resources).await;
+        }
         let group_kinds = kinds(addon, &status, &intents);
         let objects = self
             .objects(place.as_ref(), &status, &group_kinds, &intents, &rendered.brought)

@@ -149,6 +149,12 @@ impl Order {
         }
     }
 
+    /// Whether the templates are given Secrets of the cluster: what they say is told to people who may not read these.
+    fn knows_secrets(&self) -> bool {
+        let mut found = self.answers.iter().flat_map(|answers| &answers.found);
+        found.any(|(lookup, object)| lookup.kind == "Secret" && !object.is_null())
+    }
+
     async fn read(&self, lane: Lane) -> Result<ChartBytes, ReadError> {
         let source = self.source.clone();
         let read = move |files: &Admitted| source.read(files);
@@ -215,7 +221,7 @@ impl Chart for Order {
         let (outcome, unread) = spawn_blocking(work)
             .await
             .unwrap_or_else(|stopped| (Err(RenderError::Watch(stopped.into())), None));
-        let outcome = plate(outcome, unread, lane);
+        let outcome = plate(outcome, unread, lane, self.knows_secrets());
         if !matches!(outcome, Err(Ended::TooSlow)) {
             self.kitchen.metrics.rendered(self.since.elapsed());
         }
@@ -229,14 +235,35 @@ impl Unread {
     }
 }
 
-fn plate(outcome: Result<Rendered, RenderError>, unread: Option<Unread>, lane: Lane) -> Result<Plate, Ended> {
+fn plate(
+    outcome: Result<Rendered, RenderError>,
+    unread: Option<Unread>,
+    lane: Lane,
+    knows_secrets: bool,
+) -> Result<Plate, Ended> {
     match outcome {
         Ok(rendered) => Ok(Plate::Rendered(Arc::new(rendered))),
         Err(RenderError::Needs { lookups }) => Ok(Plate::Needs(lookups)),
         Err(RenderError::TooSlow { .. }) => Err(Ended::TooSlow),
         Err(_) if lane == Lane::Quick && unread == Some(Unread::Late) => Err(Ended::TooSlow),
+        Err(error) if knows_secrets => Err(Ended::Failed(Failed {
+            message: without_details(&error),
+            ..failed(&error, unread)
+        })),
         Err(error) => Err(Ended::Failed(failed(&error, unread))),
     }
+}
+
+/// What failed and where, without what templates may have put into words.
+fn without_details(error: &RenderError) -> String {
+    let place = match error.place() {
+        Some((template, Some(line))) => format!(": {template}, line {line}"),
+        Some((template, None)) => format!(": {template}"),
+        None => String::new(),
+    };
+    format!(
+        "{error}{place}; what is wrong there is not told, because the chart looks up Secrets, and its words may repeat them"
+    )
 }
 
 fn failed(error: &RenderError, unread: Option<Unread>) -> Failed {

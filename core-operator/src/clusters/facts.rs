@@ -9,6 +9,7 @@ use operator_kit::object::GroupKind;
 use planning::addon::{ClusterSeen, Holder};
 use serde_json::{Value, json};
 
+use super::is_of_cluster_api;
 use super::mark::Mark;
 
 /// The facts of a Cluster.
@@ -68,7 +69,7 @@ fn with_metadata(cluster: &DynamicObject) -> Value {
     whole
 }
 
-/// A reference has the group in `apiGroup` (v1beta2) or with the version in `apiVersion` (v1beta1).
+/// A reference has the group in `apiGroup` (v1beta2) or with the version in `apiVersion` (v1beta1). What is no part of a cluster is not followed.
 fn part(cluster: &Value, pointer: &str) -> Option<Part> {
     let reference = cluster.pointer(pointer)?;
     let text = |field: &str| {
@@ -77,7 +78,8 @@ fn part(cluster: &Value, pointer: &str) -> Option<Part> {
             .and_then(Value::as_str)
             .filter(|text| !text.is_empty())
     };
-    let group = text("apiGroup").or_else(|| Some(text("apiVersion")?.split_once('/')?.0))?;
+    let group = text("apiGroup").or_else(|| Some(text("apiVersion")?.split_once('/')?.0));
+    let group = group.filter(|group| is_of_cluster_api(group))?;
     Some(Part {
         kind: GroupKind::new(group, text("kind")?),
         name: text("name")?.to_owned(),
@@ -111,6 +113,9 @@ mod tests {
             json!(null),
             json!({}),
             json!({ "apiVersion": "v1", "kind": kind, "name": name }),
+            json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name }),
+            json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name }),
+            json!({ "apiGroup": "evilcluster.x-k8s.io", "kind": kind, "name": name }),
             json!({ "apiGroup": group, "kind": "", "name": name }),
             json!({ "apiGroup": group, "kind": kind }),
         ] {

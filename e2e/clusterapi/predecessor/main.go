@@ -21,9 +21,9 @@ import (
 
 const usage = `usage: predecessor KUBECONFIG NAMESPACE KIND NAME
 
-KIND is ClusterStack or ClusterStackRelease.`
+KIND is ClusterStack, ClusterStackRelease or ClusterAddon.`
 
-// helmChartApplied is the condition that both operators set on a release when all its objects are applied.
+// helmChartApplied is the condition that both operators set when all objects of a release, or of add-ons, are applied.
 const helmChartApplied clusterv1.ConditionType = "HelmChartApplied"
 
 func main() {
@@ -46,7 +46,7 @@ func look(kubeconfig, kind string, key client.ObjectKey) error {
 	// The name by which the API server knows that operator.
 	config.UserAgent = "manager"
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(groupVersion, &ClusterStack{}, &ClusterStackRelease{})
+	scheme.AddKnownTypes(groupVersion, &ClusterStack{}, &ClusterStackRelease{}, &ClusterAddon{})
 	metav1.AddToGroupVersion(scheme, groupVersion)
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {

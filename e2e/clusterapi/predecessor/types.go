@@ -53,18 +53,44 @@ type ClusterStackRelease struct {
 		ProviderRef *corev1.ObjectReference `json:"providerRef,omitempty"`
 	} `json:"spec,omitempty"`
 	Status struct {
-		Resources []*struct {
-			Group     string `json:"group,omitempty"`
-			Version   string `json:"version,omitempty"`
-			Kind      string `json:"kind,omitempty"`
-			Namespace string `json:"namespace,omitempty"`
-			Name      string `json:"name,omitempty"`
-			Status    string `json:"status,omitempty"`
-			Error     string `json:"error,omitempty"`
-		} `json:"resources,omitempty"`
+		Resources         []*Resource          `json:"resources,omitempty"`
 		KubernetesVersion string               `json:"kubernetesVersion,omitempty"`
 		Ready             bool                 `json:"ready,omitempty"`
 		Conditions        clusterv1.Conditions `json:"conditions,omitempty"`
+	} `json:"status,omitempty"`
+}
+
+// Resource is an object of a release, or of the add-ons of a cluster.
+type Resource struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Status    string `json:"status,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// ClusterAddon is the add-ons of a cluster.
+type ClusterAddon struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec struct {
+		ClusterRef   *corev1.ObjectReference `json:"clusterRef"`
+		ClusterStack string                  `json:"clusterStack,omitempty"`
+		Version      string                  `json:"version,omitempty"`
+		Hook         string                  `json:"hook,omitempty"`
+	} `json:"spec,omitempty"`
+	Status struct {
+		Resources []*Resource `json:"resources,omitempty"`
+		Stages    []struct {
+			Name   string `json:"name"`
+			Action string `json:"action"`
+			Phase  string `json:"phase,omitempty"`
+		} `json:"stages,omitempty"`
+		Ready      bool                 `json:"ready,omitempty"`
+		Conditions clusterv1.Conditions `json:"conditions,omitempty"`
 	} `json:"status,omitempty"`
 }
 
@@ -89,6 +115,17 @@ func (r *ClusterStackRelease) SetConditions(conditions clusterv1.Conditions) {
 
 // DeepCopyObject makes it an object of Kubernetes.
 func (r *ClusterStackRelease) DeepCopyObject() runtime.Object { return copied(r) }
+
+// GetConditions is for Cluster API's helpers.
+func (a *ClusterAddon) GetConditions() clusterv1.Conditions { return a.Status.Conditions }
+
+// SetConditions is for Cluster API's helpers.
+func (a *ClusterAddon) SetConditions(conditions clusterv1.Conditions) {
+	a.Status.Conditions = conditions
+}
+
+// DeepCopyObject makes it an object of Kubernetes.
+func (a *ClusterAddon) DeepCopyObject() runtime.Object { return copied(a) }
 
 func copied[T any](object *T) *T {
 	text, err := json.Marshal(object)

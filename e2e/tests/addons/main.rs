@@ -1,12 +1,15 @@
 //! The add-ons of workload clusters through the whole life of a Cluster, on the real Cluster API and real API servers: the shim plays the providers,
 //! kwok the kubelets, and the operator is asked by the lifecycle hooks.
 
+mod by_hand;
 mod changed;
 mod deleted;
 mod faulty;
 mod ground;
+mod hostile;
 mod installed;
 mod kubeadm;
+mod predecessor;
 mod shared;
 mod stack;
 mod upgraded;

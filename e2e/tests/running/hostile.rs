@@ -1,14 +1,13 @@
 //! Sources that want time, memory or a way inside from the operator that reads them: each is refused for a reason that its stack tells, none takes
 //! more than its bounds, and the stack beside them does not notice.
 
-mod server;
-
 use std::{io::Write, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease};
 use e2e::{
     Journey, eventually,
+    hostile_server::{HostileServer, Reply, head},
     journey::{SOON, journey, status},
     operator::sources_of_this_machine,
     releases::harbor_tag,
@@ -17,8 +16,6 @@ use e2e::{
 };
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
-
-use self::server::{HostileServer, Reply, head};
 
 /// The slowest of them are given up after a minute.
 const PATIENCE: Duration = Duration::from_mins(3);

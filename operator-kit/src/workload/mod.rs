@@ -17,6 +17,7 @@
 
 pub mod addresses;
 mod cluster;
+mod discretion;
 pub mod kubeconfig;
 mod link;
 mod metrics;

@@ -42,8 +42,11 @@ async fn ask(client: &Client) -> Result<(), Reason> {
     let (head, body) = answer.into_parts();
     match head.status {
         StatusCode::UNAUTHORIZED => return Err(Reason::Authenticate),
-        status if status.is_server_error() => return Err(Reason::Answer { code: status.as_u16() }),
-        _ => {}
+        // Who may not ask that, or not so often, may ask for other things.
+        StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {}
+        status if status.is_success() => {}
+        // Nothing that serves the API of Kubernetes: what it does not have would pass for what is gone.
+        status => return Err(Reason::Answer { code: status.as_u16() }),
     }
     // A connection whose answer was read is used again.
     match Limited::new(body, ANSWER_LIMIT).collect().await {
@@ -93,8 +96,26 @@ fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
 #[cfg(test)]
 mod tests {
     use rustls::CertificateError;
+    use serde_json::json;
 
     use super::*;
+    use crate::stub;
+
+    #[tokio::test]
+    async fn what_answers_as_no_api_server_does_is_no_cluster() {
+        for (code, expected) in [
+            (200, Ok(())),
+            (403, Ok(())),
+            (429, Ok(())),
+            (401, Err(Reason::Authenticate)),
+            (302, Err(Reason::Answer { code: 302 })),
+            (404, Err(Reason::Answer { code: 404 })),
+            (500, Err(Reason::Answer { code: 500 })),
+        ] {
+            let client = stub::client(move |_| (code, json!({})));
+            assert_eq!(probe(&client).await, expected, "{code}");
+        }
+    }
 
     #[test]
     fn a_certificate_that_is_not_trusted_is_told_apart_from_a_cluster_that_is_away() {

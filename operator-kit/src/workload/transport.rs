@@ -27,6 +27,7 @@ use tower::util::BoxService;
 use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 
 use super::addresses::Addresses;
+use super::discretion::discreet;
 use super::kubeconfig::Access;
 
 /// Until there is a connection.
@@ -105,9 +106,13 @@ impl Dial for Network {
         let client = client.map_err(BoxError::from);
         let client = config.base_uri_layer().layer(client);
         let client = config.extra_headers_layer()?.layer(client);
-        Ok(match config.auth_layer()? {
+        let wire = match config.auth_layer()? {
             Some(authentication) => transport(authentication.layer(client)),
             None => transport(client),
+        };
+        Ok(match config.auth_info.token {
+            Some(token) => discreet(wire, token),
+            None => wire,
         })
     }
 }

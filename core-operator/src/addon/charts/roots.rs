@@ -7,7 +7,7 @@ use operator_kit::read::ReadError;
 use rendering::Roots;
 use serde_json::Value;
 
-use crate::clusters::CLUSTER_API_GROUP;
+use crate::clusters::{CLUSTER_API_GROUP, is_of_cluster_api};
 use crate::objects::Place;
 
 /// What templates of values see.
@@ -177,7 +177,7 @@ fn reference(cluster: &Value, namespace: &str, field: &Field) -> Result<Option<R
             namespace: elsewhere.to_owned(),
         });
     }
-    if group != CLUSTER_API_GROUP && !group.ends_with(&format!(".{CLUSTER_API_GROUP}")) {
+    if !is_of_cluster_api(group) {
         return Err(RootsError::Foreign {
             field: field.name,
             kind: kind.to_owned(),

@@ -273,6 +273,30 @@ async fn hostile_chart_fails_its_own_stage_alone() {
 }
 
 #[tokio::test]
+async fn what_a_chart_says_that_looked_up_a_secret_is_told_without_its_words() {
+    const TELLER: &str = "{{- $secret := lookup \"v1\" \"Secret\" \"kube-system\" \"login\" }}\n\
+        {{- if $secret }}{{ fail ($secret.data.password | b64dec | upper) }}{{ end }}\n";
+    let world = World::new(&staged(&[("teller", TELLER, None)]));
+    world.cluster(&json!({}));
+    world.workload.apply(&json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "login", "namespace": "kube-system" },
+        "data": { "password": "c2FsYW1pcw==" },
+    }));
+    let mut one = Remembering::new(&world, "one").await;
+    let sight = one
+        .look_until(|sight| matches!(sight.charts.get("teller"), Some(Rendering::Failed { .. })))
+        .await;
+    let Rendering::Failed { message, .. } = &sight.charts["teller"] else {
+        unreachable!("it has failed");
+    };
+    assert!(!message.contains("SALAMIS"), "{message}");
+    assert!(
+        message.contains("line 2; what is wrong there is not told"),
+        "it says where: {message}"
+    );
+}
+
+#[tokio::test]
 async fn template_that_looks_at_the_world_gives_no_values_and_says_where() {
     let world = World::new(&staged(&[("light", LIGHT, Some("zone: {{ env \"HOME\" }}\n"))]));
     world.cluster(&json!({}));
