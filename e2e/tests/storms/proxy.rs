@@ -129,7 +129,10 @@ fn the_chosen_request_meets_its_fault_whatever_it_asks_for_and_no_other_does() -
         scene.proxy.fail_at(2, Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR));
         scene.through.get("one").await?;
         let refused = scene.through.list(&ListParams::default()).await;
-        ensure!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 500), "{refused:?}");
+        ensure!(
+            matches!(&refused, Err(kube::Error::Api(status)) if status.code == 500),
+            "{refused:?}"
+        );
         scene.through.list(&ListParams::default()).await?;
         scene.through.get("one").await?;
         let dealt: Vec<String> = scene.proxy.blows().iter().map(ToString::to_string).collect();

@@ -45,11 +45,10 @@ fn again(operator: Operator) -> Result<()> {
             FaultProxy::start(ground.workload).await?,
             FaultProxy::start(ground.workload).await?,
         ];
-        let cluster = |journey| Cluster { journey, name: NAME };
         Part::Install
-            .travel(cluster(journey), &old.access().admin_kubeconfig().await?)
+            .travel(named(journey), &old.access().admin_kubeconfig().await?)
             .await?;
-        let first = cluster(journey).addon().await?.context("a ClusterAddon")?;
+        let first = named(journey).addon().await?.context("a ClusterAddon")?;
         let first_keys = keys(journey, &ground).await?;
 
         if operator == Operator::IsDead {
@@ -57,35 +56,40 @@ fn again(operator: Operator) -> Result<()> {
         }
         // Its machines are taken away, and with them all that was in it.
         old.set_weather(Weather::RefuseAll(StatusCode::SERVICE_UNAVAILABLE));
-        ground.empty(cluster(journey)).await?;
-        cluster(journey).vanish().await?;
-        cluster(journey).delete().await?;
-        let uid = cluster(journey).make(Version::First).await?;
+        ground.empty(named(journey)).await?;
+        named(journey).vanish().await?;
+        named(journey).delete().await?;
+        let uid = named(journey).make(Version::First).await?;
         if operator == Operator::IsDead {
             journey.operate().await?;
         }
-        let made = begins_anew(cluster(journey), &uid).await?;
+        let made = begins_anew(named(journey), &uid).await?;
         ensure!(made.uid() != first.uid(), "it is the ClusterAddon of the first");
-        ground.stands(cluster(journey), None).await?;
+        ground.stands(named(journey), None).await?;
 
         let asked = old.requests();
-        cluster(journey)
+        named(journey)
             .initialize(&new.access().admin_kubeconfig().await?)
             .await?;
-        let complete = cluster(journey).complete(Version::First).await?;
+        let complete = named(journey).complete(Version::First).await?;
         ensure!(complete.uid() == made.uid(), "it was made once more");
-        ground.stands(cluster(journey), Some(Version::First)).await?;
+        ground.stands(named(journey), Some(Version::First)).await?;
         ensure!(
             keys(journey, &ground).await? != first_keys,
             "the keys are those of the first"
         );
         ensure!(old.requests() == asked, "the API server of the first is still asked");
 
-        Part::Delete.travel(cluster(journey), "").await?;
+        Part::Delete.travel(named(journey), "").await?;
         ground.nothing_is_left(journey).await?;
         ground.judge(journey, &BTreeMap::new()).await?;
         journey.operator()?.check()
     })
+}
+
+/// The Cluster of this name, whichever it is now.
+fn named(journey: &Journey) -> Cluster<'_> {
+    Cluster { journey, name: NAME }
 }
 
 /// Waits until there is a ClusterAddon of this Cluster that says of itself that it waits for it, and nothing of what was before.

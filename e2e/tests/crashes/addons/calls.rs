@@ -83,8 +83,8 @@ fn whichever_request_to_a_workload_cluster_fails_or_event_is_lost_the_add_ons_ar
         let ground = Ground::prepare(journey).await?;
         journey.operate().await?;
         stack::subscribe(journey).await?;
-        let journey_ = &*journey;
-        let first = live(journey_, &ground, worlds, "c0", Suffering::Nothing).await?;
+        let here = &*journey;
+        let first = live(here, &ground, worlds, "patient-0", Suffering::Nothing).await?;
         eprintln!(
             "the life of a Cluster has {} requests and {} events",
             first.requests, first.events
@@ -96,10 +96,10 @@ fn whichever_request_to_a_workload_cluster_fails_or_event_is_lost_the_add_ons_ar
         let sufferings = sufferings(&first)?;
         let named = sufferings.iter().enumerate();
         let named: Vec<(String, Suffering)> = named
-            .map(|(number, what)| (format!("c{}", number + 1), *what))
+            .map(|(number, what)| (format!("patient-{}", number + 1), *what))
             .collect();
         let lives = named.iter().map(async |(name, suffering)| {
-            let life = live(journey_, &ground, worlds, name, *suffering).await;
+            let life = live(here, &ground, worlds, name, *suffering).await;
             life.with_context(|| format!("{name}: {suffering}"))
         });
         let begun = Instant::now();
