@@ -264,9 +264,10 @@ async fn dying(cluster: Cluster<'_>, scene: &mut Scene, deaths: Deaths, lives: &
         ..
     } = scene;
     let journey = cluster.journey;
+    let (management, workload, kubeconfig) = (&*management, &*workload, &*kubeconfig);
     let proxy = match deaths.server {
-        Server::Management => &*management,
-        Server::Workload => &*workload,
+        Server::Management => management,
+        Server::Workload => workload,
     };
     let travelling = async {
         deaths.part.travel(cluster, kubeconfig).await?;
@@ -276,10 +277,10 @@ async fn dying(cluster: Cluster<'_>, scene: &mut Scene, deaths: Deaths, lives: &
         for point in POINTS.into_iter().cycle().take(MOST_LIVES) {
             proxy.forget_writes();
             let strike = proxy.strike_at(1, point);
-            let alive = match operator {
-                Some(alive) => alive,
-                None => operator.insert(Operator::start(journey.lab(), &journey.options)?),
-            };
+            if operator.is_none() {
+                *operator = Some(Operator::start(journey.lab(), &journey.options)?);
+            }
+            let alive = operator.as_mut().context("an operator lives")?;
             let stopped = tokio::select! {
                 stopped = strike.wait(JOURNEY_DEADLINE) => stopped?,
                 ended = alive.runs_on(JOURNEY_DEADLINE) => return ended,

@@ -182,7 +182,7 @@ static PACKED: LazyLock<Result<(tempfile::TempDir, [PathBuf; 2])>> = LazyLock::n
         let tag = releases.publish_stack(&source.path(), version.name())?;
         packed.push(releases.folder_of(&tag));
     }
-    let packed = packed.try_into().map_err(|_| anyhow!("there are two versions"))?;
+    let packed: [PathBuf; 2] = packed.try_into().map_err(|_| anyhow!("there are two versions"))?;
     Ok((folder, packed))
 });
 
