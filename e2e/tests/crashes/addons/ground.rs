@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use crds::{ClusterAddon, cluster_addon::name_for, conditions::lint, labels};
+use crds::{cluster_addon::name_for, labels};
 use e2e::{
     AuditEvent, ControlPlane, Journey, Options,
     audit::{AuditEvents, Mark},
@@ -182,7 +182,7 @@ impl Ground {
         };
         let there = there.filter(of_journey);
         ensure!(!there.is_empty(), "the operator goes by another name");
-        statuses_are_clean(&here)?;
+        rules::conditions(&here)?;
         for (name, dates) in clusters {
             dates.judge(name, &there).with_context(|| name.clone())?;
         }
@@ -234,30 +234,6 @@ impl Dates {
         ensure!(drawn.len() == 1, "the keys were written with {} contents", drawn.len());
         Ok(())
     }
-}
-
-/// Every status of a ClusterAddon that was written keeps the rules for conditions.
-fn statuses_are_clean(here: &[AuditEvent]) -> Result<()> {
-    let mut seen = 0;
-    for event in here {
-        let about = event.object.clone().unwrap_or_default();
-        let is_status = (about.resource.as_str(), about.subresource.as_str()) == ("clusteraddons", "status");
-        let Some(body) = event.body.as_deref().filter(|_| is_status && event.is_write()) else {
-            continue;
-        };
-        let addon: ClusterAddon = serde_json::from_str(body).context("a status that cannot be read")?;
-        let status = addon.status.unwrap_or_default();
-        let (generation, observed) = (addon.metadata.generation, status.observed_generation);
-        let flaws = lint(
-            &status.conditions,
-            generation.unwrap_or_default(),
-            observed.unwrap_or_default(),
-        );
-        ensure!(flaws.is_empty(), "{flaws:#?} in {body}");
-        seen += 1;
-    }
-    ensure!(seen > 0, "no status was written");
-    Ok(())
 }
 
 /// Without what differs between two Clusters: times and identities, what follows from names, and what is drawn at random.
