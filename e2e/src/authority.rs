@@ -1,8 +1,11 @@
 //! An authority of certificates that nobody trusts but those who are told to.
 
-use std::sync::Arc;
+use std::{error::Error, io, sync::Arc};
 
 use anyhow::{Context, Result};
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use openstack_lab::listening::{Listening, Port, speak};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rustls::{
     ServerConfig,
@@ -54,8 +57,29 @@ impl Authority {
 }
 
 impl Pair {
+    /// Answers every question at a port so, over TLS. An error closes the connection.
+    pub(crate) fn answer<F, B>(
+        &self,
+        port: Port,
+        answer: impl Fn(Request<Incoming>) -> F + Send + Sync + 'static,
+    ) -> Result<Listening>
+    where
+        F: Future<Output = io::Result<Response<B>>> + Send + 'static,
+        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        let (acceptor, answer) = (self.acceptor()?, Arc::new(answer));
+        Ok(port.take_in(move |stream| {
+            let (acceptor, answer) = (acceptor.clone(), Arc::clone(&answer));
+            async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    speak(stream, |request| answer(request)).await;
+                }
+            }
+        }))
+    }
+
     /// What makes a connection of this process one by TLS.
-    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor> {
+    fn acceptor(&self) -> Result<TlsAcceptor> {
         crate::use_one_cryptography();
         let chain =
             CertificateDer::from_pem_slice(self.certificate.as_bytes()).context("unable to read a certificate")?;

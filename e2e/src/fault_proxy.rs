@@ -1,8 +1,8 @@
 //! A proxy between a program and the API server that can fail at any moment, exactly once or for a while.
 //!
-//! It speaks plain HTTP on a loopback port, so nothing between the two has to trust it, and passes everything on over the
-//! API server's TLS, watches as they come. It counts writes, so that a test can name the n-th one. What happens to the
-//! program at that moment is the test's business:
+//! It speaks TLS on a loopback port, by an authority of its own that its kubeconfigs name: operators talk to the API server of a workload
+//! cluster in no other way. It passes everything on over the API server's TLS, watches as they come, and counts writes, so that a test can
+//! name the n-th one. What happens to the program at that moment is the test's business:
 //!
 //! ```no_run
 //! # async fn crash(proxy: e2e::FaultProxy, mut operator: e2e::Process) -> anyhow::Result<()> {
@@ -46,6 +46,7 @@ pub use self::{
 use self::{forward::Forwarder, strike::Ledger};
 use crate::{
     ControlPlane, Identity,
+    authority::Authority,
     control_plane::{Access, write_kubeconfig},
 };
 
@@ -65,11 +66,14 @@ impl FaultProxy {
         let behind = control_plane.access().clone();
         let state = Arc::new(Forwarder::new(&behind)?);
         let answering = Arc::clone(&state);
-        let listening = Port::open().await?.answer(move |request| {
+        let authority = Authority::new()?;
+        let port = Port::open().await?;
+        let server = format!("https://127.0.0.1:{}", port.number());
+        let listening = authority.sign()?.answer(port, move |request| {
             let state = Arc::clone(&answering);
             async move { state.answer(request).await }
-        });
-        let front = Access::admin(listening.url(""), None, behind.token().to_owned());
+        })?;
+        let front = Access::admin(server, authority.pem, behind.token().to_owned());
         let folder = control_plane.folder().to_owned();
         Ok(Self {
             state,
@@ -80,9 +84,9 @@ impl FaultProxy {
         })
     }
 
-    /// The URL to talk to, without a slash at the end.
-    pub fn server(&self) -> &str {
-        self.front.server()
+    /// Where it is and how it is talked to, as [`ControlPlane::access`] tells it of the API server itself.
+    pub fn access(&self) -> &Access {
+        &self.front
     }
 
     /// Writes a kubeconfig through the proxy into the control plane's folder and returns its path.
@@ -157,6 +161,12 @@ impl FaultProxy {
     pub fn deal(&self, verb: Verb, resource: &str, fault: Fault) {
         let resource = resource.to_owned();
         self.state.storm.deal(Asked { verb, resource }, fault);
+    }
+
+    /// The `n`-th request from now on, counted from 1, meets this fault, whatever it asks for and whatever the storm is. The later of two calls replaces the
+    /// earlier.
+    pub fn fail_at(&self, n: usize, fault: Fault) {
+        self.state.storm.choose(n, fault);
     }
 
     /// The storm is over. What was struck before takes its course: a watch may still be interrupted.

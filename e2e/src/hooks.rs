@@ -21,7 +21,7 @@ use kube::{
     api::{ApiResource, DynamicObject, PostParams},
     core::GroupVersionKind,
 };
-use openstack_lab::listening::{Listening, Port, speak};
+use openstack_lab::listening::{Listening, Port};
 use serde_json::{Value, json};
 
 use crate::{
@@ -144,21 +144,16 @@ impl Recorder {
     /// The same with handlers for these.
     pub async fn with_handlers(handlers: impl IntoIterator<Item = Hook>) -> Result<Self> {
         let authority = Authority::new()?;
-        let acceptor = authority.sign()?.acceptor()?;
         let state = Arc::new(State {
             handlers: handlers.into_iter().collect(),
             answers: Mutex::default(),
             calls: Mutex::default(),
         });
         let serving = Arc::clone(&state);
-        let listening = Port::open().await?.take_in(move |stream| {
-            let (acceptor, state) = (acceptor.clone(), Arc::clone(&serving));
-            async move {
-                if let Ok(stream) = acceptor.accept(stream).await {
-                    speak(stream, |request| answer(Arc::clone(&state), request)).await;
-                }
-            }
-        });
+        let port = Port::open().await?;
+        let listening = authority
+            .sign()?
+            .answer(port, move |request| answer(Arc::clone(&serving), request))?;
         Ok(Self {
             state,
             authority,

@@ -72,9 +72,18 @@ async fn world_of(journey: &Journey, kinds: &[Kind]) -> Result<World> {
 
 /// Waits until the program behind a proxy has written nothing for a while.
 pub async fn quiet(proxy: &FaultProxy) -> Result<()> {
-    let mut seen = (proxy.writes().len(), Instant::now());
+    unchanged("writes", || proxy.writes().len()).await
+}
+
+/// Waits until it has not even asked for anything: it has begun to work, if it is new, and is done.
+pub async fn silent(proxy: &FaultProxy) -> Result<()> {
+    unchanged("requests", || proxy.requests()).await
+}
+
+async fn unchanged(what: &str, count: impl Fn() -> usize) -> Result<()> {
+    let mut seen = (count(), Instant::now());
     eventually(SOON, "the operator to be quiet", || {
-        let count = proxy.writes().len();
+        let count = count();
         if count != seen.0 {
             seen = (count, Instant::now());
         }
@@ -82,7 +91,7 @@ pub async fn quiet(proxy: &FaultProxy) -> Result<()> {
         std::future::ready(if quiet >= QUIET {
             Ok(())
         } else {
-            Err(format!("{count} writes, the last {quiet:?} ago"))
+            Err(format!("{count} {what}, the last {quiet:?} ago"))
         })
     })
     .await
@@ -262,6 +271,27 @@ fn hide_sizes(object: &mut DynamicObject, neighbour: &str) {
 fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
     let neighbour = neighbour(&journey.namespace);
     hide_sizes(&mut object, &neighbour);
+    let tag = format!("docker-{neighbour}-1-34-v1");
+    let mut texts = vec![
+        (journey.namespace.clone(), "NAMESPACE".to_owned()),
+        (
+            labels::part_of("ClusterStackRelease", &journey.namespace, &tag),
+            "PART-OF-THE-NEIGHBOUR".to_owned(),
+        ),
+        (neighbour, THE_NEIGHBOUR.to_owned()),
+    ];
+    let source = journey.source.as_ref();
+    texts.extend(source.map(|source| (source.server.url("127.0.0.1"), "SOURCE".to_owned())));
+    texts.extend(VERSIONS.map(|version| {
+        let tag = harbor_tag(version);
+        let mark = labels::part_of("ClusterStackRelease", &journey.namespace, &tag);
+        (mark, format!("PART-OF-{tag}"))
+    }));
+    plain(object, &texts)
+}
+
+/// An object without times and identities, and with these texts in the place of those that differ between journeys.
+pub fn plain(mut object: DynamicObject, texts: &[(String, String)]) -> Result<Value> {
     // The digest of what is applied covers the mark of its owner, which the namespace is part of.
     let rows = object
         .data
@@ -298,23 +328,7 @@ fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
         },
         "object": object.data,
     });
-    let tag = format!("docker-{neighbour}-1-34-v1");
-    let mut texts = vec![
-        (journey.namespace.clone(), "NAMESPACE".to_owned()),
-        (
-            labels::part_of("ClusterStackRelease", &journey.namespace, &tag),
-            "PART-OF-THE-NEIGHBOUR".to_owned(),
-        ),
-        (neighbour, THE_NEIGHBOUR.to_owned()),
-    ];
-    let source = journey.source.as_ref();
-    texts.extend(source.map(|source| (source.server.url("127.0.0.1"), "SOURCE".to_owned())));
-    texts.extend(VERSIONS.map(|version| {
-        let tag = harbor_tag(version);
-        let mark = labels::part_of("ClusterStackRelease", &journey.namespace, &tag);
-        (mark, format!("PART-OF-{tag}"))
-    }));
-    timeless(&mut value, &texts);
+    timeless(&mut value, texts);
     Ok(value)
 }
 

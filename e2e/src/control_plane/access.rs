@@ -1,6 +1,6 @@
 //! Who may talk to an API server and how: addresses, credentials, kubeconfigs, clients.
 
-use std::{collections::HashMap, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -67,8 +67,8 @@ impl Identity {
 #[derive(Clone)]
 pub struct Access {
     server: String,
-    /// PEM; absent for plain HTTP.
-    certificate_authority: Option<String>,
+    /// PEM.
+    certificate_authority: String,
     token: String,
 }
 
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Access {
 }
 
 impl Access {
-    pub(crate) fn admin(server: String, certificate_authority: Option<String>, token: String) -> Self {
+    pub(crate) fn admin(server: String, certificate_authority: String, token: String) -> Self {
         Self {
             server,
             certificate_authority,
@@ -94,8 +94,8 @@ impl Access {
         &self.server
     }
 
-    pub(crate) fn certificate_authority(&self) -> Option<&str> {
-        self.certificate_authority.as_deref()
+    pub(crate) fn certificate_authority(&self) -> &str {
+        &self.certificate_authority
     }
 
     pub(crate) fn token(&self) -> &str {
@@ -136,12 +136,15 @@ impl Access {
         token.with_context(|| format!("there is no token in the answer for {}", what()))
     }
 
+    /// The kubeconfig of the administrator, as YAML.
+    pub async fn admin_kubeconfig(&self) -> Result<String> {
+        yaml(&self.kubeconfig(&self.credentials(&Identity::Admin).await?))
+    }
+
     /// A kubeconfig for this server with the given `user` part.
     pub(crate) fn kubeconfig(&self, credentials: &Value) -> Value {
-        let mut cluster = HashMap::from([("server", self.server.clone())]);
-        if let Some(authority) = &self.certificate_authority {
-            cluster.insert("certificate-authority-data", BASE64_STANDARD.encode(authority));
-        }
+        let authority = BASE64_STANDARD.encode(&self.certificate_authority);
+        let cluster = json!({ "server": self.server, "certificate-authority-data": authority });
         json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -170,8 +173,9 @@ impl Access {
 }
 
 pub(crate) fn write_kubeconfig(path: &Path, kubeconfig: &Value) -> Result<()> {
-    write_private(
-        path,
-        &serde_yaml::to_string(kubeconfig).context("failed to write a kubeconfig as YAML")?,
-    )
+    write_private(path, &yaml(kubeconfig)?)
+}
+
+fn yaml(kubeconfig: &Value) -> Result<String> {
+    serde_yaml::to_string(kubeconfig).context("failed to write a kubeconfig as YAML")
 }

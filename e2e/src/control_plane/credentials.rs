@@ -78,7 +78,7 @@ pub(super) fn write(folder: &Path, port: u16, options: &Options) -> Result<Acces
     keep(AUDIT_POLICY, &every_request(options.audit_bodies))?;
     Ok(Access::admin(
         format!("https://{address}:{port}"),
-        Some(authority_certificate),
+        authority_certificate,
         token,
     ))
 }

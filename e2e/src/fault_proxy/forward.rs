@@ -68,10 +68,7 @@ pub(super) struct Forwarder {
 impl Forwarder {
     pub(super) fn new(behind: &Access) -> Result<Self> {
         let mut roots = RootCertStore::empty();
-        let authority = behind
-            .certificate_authority()
-            .context("the API server has no certificate authority")?;
-        for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
+        for certificate in CertificateDer::pem_slice_iter(behind.certificate_authority().as_bytes()) {
             roots
                 .add(certificate.context("unable to read a certificate")?)
                 .context("unable to trust a certificate")?;
@@ -206,7 +203,12 @@ impl Forwarder {
             Some(Fault::Refuse(status)) => refuse(status),
             Some(Fault::ResetBefore) => Err(dropped()),
             Some(Fault::ResetAfter) => {
-                self.committed(request).await?;
+                if asked.verb == Verb::Watch {
+                    // It would never be complete.
+                    self.send(request).await?;
+                } else {
+                    self.committed(request).await?;
+                }
                 Err(dropped())
             }
             Some(Fault::FailAfter) => {

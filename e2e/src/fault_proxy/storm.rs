@@ -42,7 +42,7 @@ pub enum Fault {
     Refuse(StatusCode),
     /// The connection is closed before the API server learns of it.
     ResetBefore,
-    /// The write is done, whatever its outcome, and the connection is closed instead of an answer.
+    /// It is done, whatever its outcome, and the connection is closed instead of an answer.
     ResetAfter,
     /// The write is done and answered with 500.
     FailAfter,
@@ -251,6 +251,8 @@ struct Blowing {
     forecast: Option<Forecast>,
     /// What the next request of a kind meets, whatever the forecast is.
     dealt: HashMap<Asked, Fault>,
+    /// What one request of whatever kind meets, and how many are still to come until it is there, itself included.
+    chosen: Option<(usize, Fault)>,
     numbers: HashMap<Asked, u32>,
     blows: Vec<Blow>,
 }
@@ -266,10 +268,15 @@ impl Storm {
         self.blowing().dealt.insert(asked, fault);
     }
 
+    pub(super) fn choose(&self, n: usize, fault: Fault) {
+        self.blowing().chosen = Some((n, fault));
+    }
+
     /// Counts the request and says what happens to it.
     pub(super) fn fault(&self, asked: &Asked) -> Option<Fault> {
         let mut blowing = self.blowing();
-        let dealt = blowing.dealt.remove(asked);
+        let chosen = blowing.due();
+        let dealt = blowing.dealt.remove(asked).or(chosen);
         let forecast = blowing.forecast;
         if dealt.is_none() && forecast.is_none() {
             return None;
@@ -290,6 +297,17 @@ impl Storm {
     fn blowing(&self) -> MutexGuard<'_, Blowing> {
         // Nothing panics while it holds this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Blowing {
+    /// What the request that is there meets, if it is the chosen one.
+    fn due(&mut self) -> Option<Fault> {
+        let (left, fault) = self.chosen.as_mut()?;
+        *left = left.saturating_sub(1);
+        let due = (*left == 0).then_some(*fault);
+        self.chosen.take_if(|(left, _)| *left == 0);
+        due
     }
 }
 

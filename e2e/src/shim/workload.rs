@@ -49,7 +49,7 @@ impl Workload {
     /// This API server, whose administrator the kubeconfig of the Clusters names. The shim itself gets no more rights there than it needs.
     pub async fn at(access: &Access) -> Result<Self> {
         grant_in_workload(&access.client(&Identity::Admin).await?).await?;
-        let kubeconfig = kubeconfig_of(access).await?;
+        let kubeconfig = access.admin_kubeconfig().await?;
         let nodes = Api::all(access.client(&identity()).await?);
         Self::new(&kubeconfig, nodes)
     }
@@ -62,10 +62,10 @@ impl Workload {
     /// The same credentials where nobody listens: an API server that is away for everybody, for the shim too.
     pub async fn away(access: &Access) -> Result<Self> {
         let nobody = format!("https://127.0.0.1:{}", free_port()?);
-        let authority = access.certificate_authority().map(str::to_owned);
+        let authority = access.certificate_authority().to_owned();
         let access = Access::admin(nobody, authority, access.token().to_owned());
         let nodes = Api::all(access.client(&identity()).await?);
-        Self::new(&kubeconfig_of(&access).await?, nodes)
+        Self::new(&access.admin_kubeconfig().await?, nodes)
     }
 
     fn new(kubeconfig: &str, nodes: Api<Node>) -> Result<Self> {
@@ -115,11 +115,6 @@ impl Workload {
             Err(error) => Err(error.context(format!("failed to remove the Node {name}"))),
         }
     }
-}
-
-async fn kubeconfig_of(access: &Access) -> Result<String> {
-    let kubeconfig = access.kubeconfig(&access.credentials(&Identity::Admin).await?);
-    serde_yaml::to_string(&kubeconfig).context("failed to write a kubeconfig as YAML")
 }
 
 async fn in_time<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T> {

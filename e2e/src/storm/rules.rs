@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use crds::{
-    ClusterStack, ClusterStackRelease, PROVIDER_GROUP,
+    ClusterAddon, ClusterStack, ClusterStackRelease, PROVIDER_GROUP,
     conditions::{ConditionType, is_true, lint},
     labels,
     resource::SyncStatus,
@@ -174,6 +174,28 @@ pub fn history(events: &AuditEvents) -> Result<()> {
     Ok(())
 }
 
+/// Fails with every status of a ClusterAddon that was to be written and whose conditions contradict themselves or the generation, and when there was none.
+pub fn conditions(events: &AuditEvents) -> Result<()> {
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for event in events.iter().filter(|event| event.is_write()) {
+        let about = event.object.clone().unwrap_or_default();
+        let is_status = (about.resource.as_str(), about.subresource.as_str()) == ("clusteraddons", "status");
+        let Some(body) = event.body.as_deref().filter(|_| is_status) else {
+            continue;
+        };
+        let addon: ClusterAddon = serde_json::from_str(body).with_context(|| format!("unable to read {body}"))?;
+        let status = addon.status.unwrap_or_default();
+        let generation = addon.metadata.generation.unwrap_or_default();
+        let observed = status.observed_generation.unwrap_or_default();
+        let flaws = lint(&status.conditions, generation, observed);
+        wrong.extend(flaws.iter().map(|flaw| format!("{}: {flaw}", about.name)));
+        seen += 1;
+    }
+    ensure!(wrong.is_empty(), "must not have been written: {wrong:#?}");
+    ensure!(seen > 0, "no status of a ClusterAddon was written");
+    Ok(())
+}
+
 /// What a status calls ready though its own rows say that it is not.
 fn boasts(body: &Value) -> Vec<String> {
     let conditions = body.pointer("/status/conditions").and_then(Value::as_array);
@@ -298,6 +320,25 @@ mod tests {
         let body = json!({ "metadata": {}, "status": {} });
         let blind = asked("patch", (OUR_GROUP, "clusterstacks/status"), 3, 200, &body);
         assert!(found(blind).contains("without the version"));
+    }
+
+    #[test]
+    fn every_status_of_a_cluster_addon_that_was_written_is_looked_at() {
+        let written = |status: &str| {
+            let mut conditions = all_true(&["Ready", "HelmChartApplied"]);
+            conditions[0]["status"] = status.into();
+            let body = json!({
+                "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterAddon", "metadata": { "name": "a", "generation": 1 },
+                "spec": { "clusterRef": {} }, "status": { "observedGeneration": 1, "conditions": conditions },
+            });
+            asked("update", (OUR_GROUP, "clusteraddons/status"), 3, 200, &body)
+        };
+        let judged =
+            |events: Vec<AuditEvent>| conditions(&AuditEvents::from(events)).map_err(|error| error.to_string());
+        assert_eq!(judged(vec![written("True")]), Ok(()));
+        let both = judged(vec![written("False"), written("True")]);
+        assert!(both.is_err_and(|words| words.contains("Ready has no reason")));
+        assert!(judged(Vec::new()).is_err_and(|words| words.contains("no status")));
     }
 
     fn release(status: &Value) -> ClusterStackRelease {

@@ -16,6 +16,7 @@ use e2e::{
     kwok::Kwok,
     lab::workspace,
     shim::{Contract, PlayedCluster, Shim, Workload, install},
+    storm::rules,
     webhooks::Certificates,
 };
 use kube::{
@@ -88,12 +89,14 @@ pub(crate) fn course_of(
             if scope == Scope::All {
                 journey.options.namespace.clear();
             }
+            let begun = journey.mark().await?;
             let mut ground = Ground::prepare(journey, release).await?;
             let ended = run(journey, &mut ground).await;
             if ended.is_err() {
                 ground.dump(journey).await;
             }
-            ended.with_context(|| format!("{:#?}", ground.shim.troubles()))
+            ended.with_context(|| format!("{:#?}", ground.shim.troubles()))?;
+            rules::conditions(&journey.requests_since(begun).await?)
         })
         .await
     })

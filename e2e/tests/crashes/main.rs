@@ -6,8 +6,10 @@
 //! The write is stopped by a proxy in front of the API server, once before the API server learns of it and once when it is
 //! done but the operator does not know. Each journey has a namespace, a proxy, a directory of releases and an operator of
 //! its own; some take part in leader election, where the Lease of the dead [lapses](e2e::lapse) at once. At every station the whole world is
-//! compared with that of a journey without a crash. What happens between such writes, at sources and in the store, is in `sources`.
+//! compared with that of a journey without a crash. What happens between such writes, at sources and in the store, is in `sources`; what happens with the
+//! add-ons of clusters, which are in other API servers, is in `addons`.
 
+mod addons;
 mod approved;
 mod effects;
 mod inherited;

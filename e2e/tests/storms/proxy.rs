@@ -122,6 +122,26 @@ fn a_write_is_done_or_not_as_the_fault_says_and_the_client_cannot_tell() -> Resu
 }
 
 #[test]
+fn the_chosen_request_meets_its_fault_whatever_it_asks_for_and_no_other_does() -> Result<()> {
+    journey(async |journey| {
+        let scene = Scene::of(journey).await?;
+        scene.make("one").await?;
+        scene.proxy.fail_at(2, Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR));
+        scene.through.get("one").await?;
+        let refused = scene.through.list(&ListParams::default()).await;
+        ensure!(
+            matches!(&refused, Err(kube::Error::Api(status)) if status.code == 500),
+            "{refused:?}"
+        );
+        scene.through.list(&ListParams::default()).await?;
+        scene.through.get("one").await?;
+        let dealt: Vec<String> = scene.proxy.blows().iter().map(ToString::to_string).collect();
+        assert_eq!(dealt, ["list configmaps #0: Refuse(500)"]);
+        Ok(())
+    })
+}
+
+#[test]
 fn a_late_answer_tells_of_what_has_been_done_long_before() -> Result<()> {
     const LATE: Duration = Duration::from_secs(2);
     journey(async |journey| {

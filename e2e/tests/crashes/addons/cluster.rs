@@ -1,0 +1,200 @@
+//! A Cluster as Cluster API and its providers would make it and take it away, written by the test itself: what an operator reads of it, and no more.
+
+use anyhow::{Context, Result, ensure};
+use crds::{
+    ClusterAddon, ClusterAddonStatus,
+    cluster_addon::{StagePhase, name_for},
+    labels,
+};
+use e2e::{Journey, eventually, journey::SOON};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use super::stack::Version;
+
+const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta1";
+const CONTROL_PLANES: (&str, &str) = ("controlplane.cluster.x-k8s.io/v1beta1", "KubeadmControlPlane");
+const INFRASTRUCTURE: (&str, &str) = ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerCluster");
+/// With which Cluster API keeps a Cluster until everything of it is gone.
+const FINALIZER: &str = "cluster.cluster.x-k8s.io";
+const KUBERNETES: &str = "v1.34.0";
+const LAST_HOOK: &str = "BeforeClusterDelete";
+
+/// A Cluster of a journey.
+#[derive(Clone, Copy)]
+pub(crate) struct Cluster<'a> {
+    pub(crate) journey: &'a Journey,
+    pub(crate) name: &'a str,
+}
+
+impl Cluster<'_> {
+    /// Makes it with its control plane; its API server has not answered yet. The answer is its uid.
+    pub(crate) async fn make(self, version: Version) -> Result<String> {
+        let name = self.name;
+        let object = |(api_version, kind): (&str, &str), spec: Value| {
+            json!({
+                "apiVersion": api_version, "kind": kind, "spec": spec,
+                "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": name } },
+            })
+        };
+        self.journey.apply(object(INFRASTRUCTURE, json!({}))).await?;
+        let machines = json!({
+            "apiVersion": INFRASTRUCTURE.0, "kind": "DockerMachineTemplate", "name": name,
+        });
+        let plane = json!({
+            "version": KUBERNETES, "replicas": 1, "kubeadmConfigSpec": {}, "machineTemplate": { "infrastructureRef": machines },
+        });
+        self.journey.apply(object(CONTROL_PLANES, plane)).await?;
+        let reference =
+            |(api_version, kind): (&str, &str)| json!({ "apiVersion": api_version, "kind": kind, "name": name });
+        let spec = json!({
+            "infrastructureRef": reference(INFRASTRUCTURE), "controlPlaneRef": reference(CONTROL_PLANES),
+            "topology": { "class": version.class(), "version": KUBERNETES, "controlPlane": { "replicas": 1 } },
+        });
+        let mut cluster = object((CLUSTER_API, "Cluster"), spec);
+        cluster["metadata"]["finalizers"] = json!([FINALIZER]);
+        let made = self.journey.apply(cluster).await?;
+        made.uid().context("it has an identity")
+    }
+
+    /// Its API server answers, and this kubeconfig leads there.
+    pub(crate) async fn initialize(self, kubeconfig: &str) -> Result<()> {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
+            "metadata": {
+                "name": self.kubeconfig(), "labels": { "cluster.x-k8s.io/cluster-name": self.name },
+            },
+            "stringData": { "value": kubeconfig },
+        });
+        self.journey.apply(secret).await?;
+        let plane = json!({ "version": KUBERNETES, "initialized": true, "ready": true, "replicas": 1 });
+        self.report(CONTROL_PLANES, plane).await?;
+        let holds =
+            |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+        let conditions = ["ControlPlaneInitialized", "TopologyReconciled"].map(holds);
+        self.report(
+            (CLUSTER_API, "Cluster"),
+            json!({ "conditions": conditions, "phase": "Provisioned" }),
+        )
+        .await
+    }
+
+    async fn report(self, (api_version, kind): (&str, &str), status: Value) -> Result<()> {
+        let patch = Patch::Merge(json!({ "status": status }));
+        let api = self.journey.objects(api_version, kind);
+        let reported = api.patch_status(self.name, &PatchParams::default(), &patch).await;
+        reported
+            .map(drop)
+            .with_context(|| format!("failed to report of {kind}"))
+    }
+
+    fn kubeconfig(self) -> String {
+        format!("{}-kubeconfig", self.name)
+    }
+
+    fn api(self) -> Api<DynamicObject> {
+        self.journey.objects(CLUSTER_API, "Cluster")
+    }
+
+    async fn merge(self, patch: Value) -> Result<()> {
+        let patched = self
+            .api()
+            .patch(self.name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        patched.map(drop).context("failed to change a Cluster")
+    }
+
+    /// Gives it another class.
+    pub(crate) async fn change(self, version: Version) -> Result<()> {
+        self.merge(json!({ "spec": { "topology": { "class": version.class() } } }))
+            .await
+    }
+
+    /// Somebody asks for its end.
+    pub(crate) async fn delete(self) -> Result<()> {
+        let deleted = self.api().delete(self.name, &DeleteParams::default()).await;
+        deleted.map(drop).context("failed to delete a Cluster")
+    }
+
+    /// What it consisted of is gone, and then it is too.
+    pub(crate) async fn vanish(self) -> Result<()> {
+        let gone = async |api: Api<DynamicObject>, name: &str| {
+            let deleted = api.delete(name, &DeleteParams::default()).await;
+            deleted.map(drop).with_context(|| format!("failed to delete {name}"))
+        };
+        let objects = |(api_version, kind): (&str, &str)| self.journey.objects(api_version, kind);
+        gone(objects(CONTROL_PLANES), self.name).await?;
+        gone(objects(INFRASTRUCTURE), self.name).await?;
+        gone(objects(("v1", "Secret")), &self.kubeconfig()).await?;
+        self.merge(json!({ "metadata": { "finalizers": null } })).await
+    }
+
+    /// Cluster API was told that nothing holds the end up any more.
+    pub(crate) async fn let_go(self) -> Result<()> {
+        self.merge(json!({ "metadata": { "annotations": { labels::OK_TO_DELETE: "" } } }))
+            .await
+    }
+
+    /// Its ClusterAddon, if there is one.
+    pub(crate) async fn addon(self) -> Result<Option<ClusterAddon>> {
+        let addons = self.journey.api::<ClusterAddon>();
+        let found = addons.get_opt(&name_for(self.name)).await;
+        found.context("failed to read a ClusterAddon")
+    }
+
+    /// Its ClusterAddon, once it is so.
+    pub(crate) async fn until(
+        self,
+        what: &str,
+        holds: impl Fn(&ClusterAddon, &ClusterAddonStatus) -> bool,
+    ) -> Result<ClusterAddon> {
+        eventually(SOON, format!("{}: {what}", self.name), async || {
+            let addon = self.addon().await?.context("there is no ClusterAddon")?;
+            let status = addon.status.clone().unwrap_or_default();
+            ensure!(holds(&addon, &status), "{status:#?}");
+            Ok::<_, anyhow::Error>(addon)
+        })
+        .await
+    }
+
+    /// Waits until its add-ons are those of a version.
+    pub(crate) async fn complete(self, version: Version) -> Result<ClusterAddon> {
+        let class = version.class();
+        self.until("its add-ons to be complete", |_, status| {
+            let is_of_class = status
+                .applied
+                .as_ref()
+                .is_some_and(|applied| applied.cluster_stack == class);
+            status.ready && is_of_class && status.applied == status.target && is_over(status)
+        })
+        .await
+    }
+
+    /// Waits until nothing of its add-ons holds up its deletion.
+    pub(crate) async fn emptied(self) -> Result<()> {
+        let emptied = self.until("its last stages to be done", |_, status| {
+            let mut hooks = status.stages.iter().map(|stage| stage.hook.as_deref());
+            hooks.all(|hook| hook == Some(LAST_HOOK)) && is_over(status)
+        });
+        emptied.await.map(drop)
+    }
+
+    /// Waits until there is no ClusterAddon of it.
+    pub(crate) async fn forgotten(self) -> Result<()> {
+        self.journey.gone::<ClusterAddon>(&name_for(self.name)).await
+    }
+}
+
+fn is_over(status: &ClusterAddonStatus) -> bool {
+    !status.stages.is_empty() && status.stages.iter().all(|stage| stage.phase == StagePhase::Done)
+}
+
+/// Objects of a kind in a namespace, wherever.
+pub(crate) fn objects(client: &Client, (api_version, kind): (&str, &str), namespace: &str) -> Api<DynamicObject> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
+    Api::namespaced_with(client.clone(), namespace, &kube::api::ApiResource::from_gvk(&kind))
+}
