@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{
     ground::Ground,
     install::{Installed, create_stacks, install},
-    recording::{self, Chains},
+    recording::{self, Chains, Target},
     replay::{Move, replay},
     report::{Goal, Row, count},
     stock::{RELEASES_OF_A_STACK, Shape, Stock},
@@ -135,10 +135,14 @@ async fn measure_on(
     let mut raw = async |name: &str, chains: &Chains| {
         let target = namespace(name).await?;
         let stacks = create_stacks(ground, &target, &stock).await?;
+        let there = stacks
+            .iter()
+            .map(|(name, identity)| (Target::stack(name), identity.clone()));
         let place = Move {
             from: &operated,
             to: &target,
-            stacks: &stacks,
+            owners: &stacks,
+            there: &there.collect(),
         };
         write_raw(ground, chains, &place, arguments.connections.into(), progress).await
     };
