@@ -10,7 +10,7 @@ use super::{
     ground::Ground,
     install::{Installed, create_stacks, install},
     recording::{self, Chains, Target},
-    replay::{Move, replay},
+    replay::{Identity, Move, replay},
     report::{Goal, Row, count},
     stock::{RELEASES_OF_A_STACK, Shape, Stock},
 };
@@ -135,14 +135,11 @@ async fn measure_on(
     let mut raw = async |name: &str, chains: &Chains| {
         let target = namespace(name).await?;
         let stacks = create_stacks(ground, &target, &stock).await?;
-        let there = stacks
-            .iter()
-            .map(|(name, identity)| (Target::stack(name), identity.clone()));
         let place = Move {
             from: &operated,
             to: &target,
             owners: &stacks,
-            there: &there.collect(),
+            there: &known(&stacks),
         };
         write_raw(ground, chains, &place, arguments.connections.into(), progress).await
     };
@@ -172,6 +169,14 @@ async fn measure_on(
         cpu_seconds: rounded(cpu, 2),
         cpu_milliseconds_per_release: rounded(per_release(cpu * 1000.0), 2),
     })
+}
+
+/// What is there in a namespace in which nothing but the stacks was made.
+fn known(stacks: &BTreeMap<String, Identity>) -> BTreeMap<Target, Identity> {
+    let stacks = stacks.iter();
+    stacks
+        .map(|(name, identity)| (Target::stack(name), identity.clone()))
+        .collect()
 }
 
 /// Makes the writes of the operator again, without an operator. Gives the seconds that they took, and how many they were.
