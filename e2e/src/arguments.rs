@@ -11,10 +11,12 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 
 // The path is named because this file is compiled in two places.
+#[path = "arguments/addons.rs"]
+pub(crate) mod addons;
 #[path = "arguments/images.rs"]
 pub(crate) mod images;
 
-use self::images::ImagesArguments;
+use self::{addons::AddonsArguments, images::ImagesArguments};
 
 /// What `control-plane` can do.
 #[derive(Debug, Subcommand)]
@@ -90,6 +92,11 @@ pub(crate) enum BenchCommand {
                             cargo xtask bench images upload --mebibytes 64 --rounds 2     one of the measures, in small\n  \
                             cargo xtask bench images idle --idle-images 10 --seconds 60")]
     Images(ImagesArguments),
+    /// Bring add-ons into a fleet of clusters: how fast beside a raw writer, how soon, at what cost while nothing is to be done
+    #[command(after_help = "Examples:\n  cargo xtask bench addons --record\n  \
+                            cargo xtask bench addons --clusters 20 --samples 10 --seconds 20     a first look, in a few minutes\n  \
+                            cargo xtask bench addons install upgrade --clusters 50               some of the measures")]
+    Addons(AddonsArguments),
     /// All of the following, one after the other
     #[command(
         after_help = "Examples:\n  cargo xtask bench operator --releases 100    a first look, in a few minutes\n  \

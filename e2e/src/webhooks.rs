@@ -12,9 +12,10 @@ use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::{
-    Api, Client,
+    Api, Client, Config,
     api::{Patch, PatchParams, PostParams},
 };
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
 
 use crate::{authority::Authority, hooks::extension_configs};
@@ -89,6 +90,17 @@ impl Certificates {
             fs::rename(&next, &data)
         };
         write().with_context(|| format!("failed to mount a certificate at {}", self.folder.display()))
+    }
+
+    /// A client of whoever serves with them on this port of loopback. It trusts nobody else.
+    pub fn client(&self, port: u16) -> Result<Client> {
+        crate::use_one_cryptography();
+        let url = format!("https://127.0.0.1:{port}");
+        let mut config = Config::new(url.parse().context("our own URL is none")?);
+        let authority = CertificateDer::from_pem_slice(self.authority.pem.as_bytes());
+        config.root_cert = Some(vec![authority.context("our own certificate cannot be read")?.to_vec()]);
+        config.default_retry = false;
+        Client::try_from(config).with_context(|| format!("failed to make a client for {url}"))
     }
 
     /// What tells the API server of a webhook at this path of a port of loopback.

@@ -197,6 +197,8 @@ mod tests {
                 "possible values: upload, many, broken, cancel, idle",
             ),
             ("bench images --record idle", "cannot be used with"),
+            ("bench addons --record hooks", "cannot be used with"),
+            ("bench addons --servers 0", "0 is not in 1..=16"),
             ("demo --nonsense", "unexpected argument '--nonsense'"),
             (
                 "storm --journey elsewhere",

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::{
     ground::Ground,
     install::{Installed, create_stacks, install},
-    recording::{self, Chains},
-    replay::{Move, replay},
+    recording::{self, Chains, Target},
+    replay::{Identity, Move, replay},
     report::{Goal, Row, count},
     stock::{RELEASES_OF_A_STACK, Shape, Stock},
 };
@@ -138,7 +138,8 @@ async fn measure_on(
         let place = Move {
             from: &operated,
             to: &target,
-            stacks: &stacks,
+            owners: &stacks,
+            there: &known(&stacks),
         };
         write_raw(ground, chains, &place, arguments.connections.into(), progress).await
     };
@@ -168,6 +169,14 @@ async fn measure_on(
         cpu_seconds: rounded(cpu, 2),
         cpu_milliseconds_per_release: rounded(per_release(cpu * 1000.0), 2),
     })
+}
+
+/// What is there in a namespace in which nothing but the stacks was made.
+fn known(stacks: &BTreeMap<String, Identity>) -> BTreeMap<Target, Identity> {
+    let stacks = stacks.iter();
+    stacks
+        .map(|(name, identity)| (Target::stack(name), identity.clone()))
+        .collect()
 }
 
 /// Makes the writes of the operator again, without an operator. Gives the seconds that they took, and how many they were.

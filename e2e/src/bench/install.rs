@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease};
 use e2e::{
+    AuditLog,
     audit::{AuditEvents, Mark},
     operator::Operator,
     usage::Usage,
@@ -33,7 +34,7 @@ const QUIET: Duration = Duration::from_secs(3);
 /// Until then it must be quiet.
 const QUIET_DEADLINE: Duration = Duration::from_mins(2);
 /// What a process holds is looked at when it has had the time to give back what it needed for the work.
-const IDLE: Duration = Duration::from_secs(15);
+pub(super) const IDLE: Duration = Duration::from_secs(15);
 
 /// A running operator with nothing to do, and how it got there.
 pub(super) struct Installed {
@@ -166,13 +167,20 @@ pub(super) async fn until_quiet(ground: &Ground, progress: &Progress) -> Result<
 
 /// The same of the operator that the API server knows so.
 pub(super) async fn until_quiet_of(ground: &Ground, agent: &str, progress: &Progress) -> Result<()> {
+    until_quiet_in(&[&ground.audit], agent, progress).await
+}
+
+/// The same of what an operator writes to several API servers.
+pub(super) async fn until_quiet_in(logs: &[&AuditLog], agent: &str, progress: &Progress) -> Result<()> {
     let end = Instant::now() + QUIET_DEADLINE;
     loop {
         progress.step("all ready, waiting for quiet");
-        let mark: Mark = ground.audit.mark().await?;
+        let marks: Vec<Mark> = try_join_all(logs.iter().map(|log| log.mark())).await?;
         sleep(QUIET).await;
-        let writes = ground.audit.since(mark).await?.of_agent(agent).writes();
-        if writes.is_empty() {
+        let since = logs.iter().zip(marks).map(|(log, mark)| log.since(mark));
+        let requests = try_join_all(since).await?.into_iter();
+        let writes: usize = requests.map(|requests| requests.of_agent(agent).writes().len()).sum();
+        if writes == 0 {
             return Ok(());
         }
         ensure!(

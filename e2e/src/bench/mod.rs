@@ -2,6 +2,7 @@
 //!
 //! Requests are counted by the API server's audit log and memory by the kernel, never by the operator itself.
 
+mod addons;
 mod converge;
 mod download;
 mod ground;
@@ -30,8 +31,8 @@ use crate::arguments::BenchCommand;
 const INTERRUPTED: u8 = 130;
 /// Every benchmark of this program.
 #[cfg(test)]
-const NAMES: [&str; 7] = [
-    "converge", "idle", "memory", "reaction", "restart", "download", "images",
+const NAMES: [&str; 8] = [
+    "converge", "idle", "memory", "reaction", "restart", "download", "images", "addons",
 ];
 
 /// Runs one benchmark. Interrupted, it ends what it started before it returns.
@@ -63,6 +64,10 @@ async fn measure(command: BenchCommand) -> Result<()> {
         BenchCommand::Images(arguments) => {
             let runs = images::measure(&arguments).await?;
             Report::of("images", machine, runs)?.publish(&arguments.common.output)
+        }
+        BenchCommand::Addons(arguments) => {
+            let runs = addons::measure(&arguments).await?;
+            Report::of("addons", machine, runs)?.publish(&arguments.common.output)
         }
         BenchCommand::Converge(arguments) => {
             let runs = converge::measure(&arguments).await?;

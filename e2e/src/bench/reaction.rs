@@ -26,7 +26,7 @@ use tokio::time::sleep;
 
 use super::{
     ground::{Ground, OPERATOR_AGENT},
-    report::{Goal, Row},
+    report::{Goal, Row, quantile},
     sources::{self, GITHUB_SECRET, OFTEN},
     stock::{pack, tag},
 };
@@ -82,15 +82,11 @@ impl Stretch {
 
 impl Run {
     fn of(stretch: Stretch, durations: impl Iterator<Item = Duration>) -> Self {
-        let mut sorted: Vec<f64> = durations.map(|duration| duration.as_secs_f64() * 1e3).collect();
-        sorted.sort_by(f64::total_cmp);
-        let rank = |percent: usize| {
-            let rank = (sorted.len() * percent).div_ceil(100);
-            rounded(sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default(), 1)
-        };
+        let all: Vec<f64> = durations.map(|duration| duration.as_secs_f64() * 1e3).collect();
+        let rank = |percent| rounded(quantile(&all, percent), 1);
         Self {
             stretch,
-            releases: sorted.len(),
+            releases: all.len(),
             median_ms: rank(50),
             p99_ms: rank(99),
             longest_ms: rank(100),

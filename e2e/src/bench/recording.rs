@@ -37,6 +37,24 @@ pub(super) struct Target {
     pub(super) name: String,
 }
 
+impl Target {
+    /// A ClusterStack.
+    pub(super) fn stack(name: &str) -> Self {
+        Self {
+            resource: "clusterstacks".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// A ClusterAddon.
+    pub(super) fn addon(name: &str) -> Self {
+        Self {
+            resource: "clusteraddons".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
 /// Writes to one object depend on each other, those to different objects do not.
 pub(super) type Chains = Vec<(Target, Vec<Write>)>;
 

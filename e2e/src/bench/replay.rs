@@ -21,8 +21,10 @@ use super::recording::{Chains, Method, Target, Write};
 pub(super) struct Move<'a> {
     pub(super) from: &'a str,
     pub(super) to: &'a str,
-    /// The ClusterStacks there, by name: they are the owners, and somebody else has made them.
-    pub(super) stacks: &'a BTreeMap<String, Identity>,
+    /// The owners there, by name: somebody else has made them.
+    pub(super) owners: &'a BTreeMap<String, Identity>,
+    /// What is there already and will be written again.
+    pub(super) there: &'a BTreeMap<Target, Identity>,
 }
 
 /// What an answer says of an object, as far as the next write of it needs to know.
@@ -55,21 +57,32 @@ enum Body {
 
 /// Writes every chain, at most `connections` at once; returns how long it took.
 pub(super) async fn replay(client: &Client, chains: &Chains, place: &Move<'_>, connections: usize) -> Result<Duration> {
-    let prepared = chains
-        .iter()
-        .map(|(target, writes)| Ok((known(target, place), prepare(writes, place)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let bodies = Bodies::of(chains, place)?;
     let begin = Instant::now();
-    stream::iter(prepared)
-        .map(Ok)
-        .try_for_each_concurrent(connections, async |(known, chain)| follow(client, known, chain).await)
-        .await?;
+    bodies.send(client, connections).await?;
     Ok(begin.elapsed())
 }
 
-fn known(target: &Target, place: &Move<'_>) -> Identity {
-    let stack = (target.resource == "clusterstacks").then(|| place.stacks.get(&target.name));
-    stack.flatten().cloned().unwrap_or_default()
+/// Everything that is to be sent to one API server, by chain.
+pub(super) struct Bodies(Vec<(Identity, Vec<Prepared>)>);
+
+impl Bodies {
+    /// Makes them, before any clock runs.
+    pub(super) fn of(chains: &Chains, place: &Move<'_>) -> Result<Self> {
+        let known = |target| place.there.get(target).cloned().unwrap_or_default();
+        let prepared = chains
+            .iter()
+            .map(|(target, writes)| Ok((known(target), prepare(writes, place)?)));
+        Ok(Self(prepared.collect::<Result<_>>()?))
+    }
+
+    /// Sends them, at most `connections` at once.
+    pub(super) async fn send(self, client: &Client, connections: usize) -> Result<()> {
+        stream::iter(self.0)
+            .map(Ok)
+            .try_for_each_concurrent(connections, async |(known, chain)| follow(client, known, chain).await)
+            .await
+    }
 }
 
 fn prepare(writes: &[Write], place: &Move<'_>) -> Result<Vec<Prepared>> {
@@ -111,8 +124,8 @@ fn body(write: &Write, place: &Move<'_>) -> Result<Body> {
         .and_then(Value::as_array_mut);
     for owner in owners.into_iter().flatten() {
         let name = owner["name"].as_str().unwrap_or_default();
-        if let Some(stack) = place.stacks.get(name) {
-            owner["uid"] = stack.uid.as_str().into();
+        if let Some(there) = place.owners.get(name) {
+            owner["uid"] = there.uid.as_str().into();
         }
     }
     Ok(if write.method == Method::Create {

@@ -69,6 +69,19 @@ pub(super) fn count(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
+/// The one in the middle, of whatever order.
+pub(super) fn median(numbers: &[f64]) -> f64 {
+    quantile(numbers, 50)
+}
+
+/// What so many of a hundred are not above.
+pub(super) fn quantile(numbers: &[f64], percent: usize) -> f64 {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = (sorted.len() * percent).div_ceil(100).max(1) - 1;
+    rounded(sorted.get(place).copied().unwrap_or_default(), 3)
+}
+
 /// Everything that a reader needs to judge the numbers.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<R> {
@@ -258,5 +271,12 @@ mod tests {
             in_place(&page, benchmark, "")?;
         }
         Ok(())
+    }
+
+    #[test]
+    fn of_two_hundred_the_p99_is_the_third_from_the_end() {
+        let numbers: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        let all = [quantile(&numbers, 99), median(&numbers), median(&[7.0]), median(&[])];
+        assert_eq!(all.map(|number| number.to_string()), ["198", "100", "7", "0"]);
     }
 }

@@ -127,8 +127,8 @@ pub(super) fn controllers(lab: &Lab, folder: &Path, options: &Options) -> Vec<(&
             "--root-ca-file",
             CA_CERTIFICATE,
         ])
-        // The default of 20 requests a second would be what a test of garbage collection measures.
-        .args(["--kube-api-qps", "200", "--kube-api-burst", "400"]);
+        // The default of 20 requests a second would be what a test of garbage collection measures, and a benchmark of Deployments.
+        .args(["--kube-api-qps", "1000", "--kube-api-burst", "2000"]);
     let mut started = vec![("kube-controller-manager", manager)];
     if workloads {
         started.push(("kube-scheduler", program(lab, folder, "kube-scheduler")));

@@ -9,9 +9,13 @@ use tokio::time::sleep;
 
 use super::{
     place::{Place, disk_of},
-    run::{Cancel, Run, median, quantile},
+    run::{Cancel, Run},
 };
-use crate::{arguments::images::ImagesArguments, progress::Progress};
+use crate::{
+    arguments::images::ImagesArguments,
+    bench::report::{median, quantile},
+    progress::Progress,
+};
 
 const PATH: &str = "/disk.raw";
 const BYTES: usize = 16 << 20;

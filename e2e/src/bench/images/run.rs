@@ -1,6 +1,5 @@
 //! What was found, as lines of a table, and what was promised of it.
 
-use e2e::usage::rounded;
 use serde::Serialize;
 
 use crate::bench::report::{Goal, Row, count};
@@ -276,19 +275,6 @@ impl Idle {
     }
 }
 
-/// The one in the middle, of whatever order.
-pub(super) fn median(numbers: &[f64]) -> f64 {
-    quantile(numbers, 50)
-}
-
-/// What so many of a hundred are not above.
-pub(super) fn quantile(numbers: &[f64], percent: usize) -> f64 {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let place = (sorted.len() * percent).div_ceil(100).max(1) - 1;
-    rounded(sorted.get(place).copied().unwrap_or_default(), 3)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,12 +297,5 @@ mod tests {
         assert!(met(20, 2));
         assert!(!met(21, 2), "more than one question at a look");
         assert!(!met(12, 3), "one image looked at more often");
-    }
-
-    #[test]
-    fn of_two_hundred_the_p99_is_the_third_from_the_end() {
-        let numbers: Vec<f64> = (1..=200).rev().map(f64::from).collect();
-        let all = [quantile(&numbers, 99), median(&numbers), median(&[7.0]), median(&[])];
-        assert_eq!(all.map(|number| number.to_string()), ["198", "100", "7", "0"]);
     }
 }

@@ -13,10 +13,14 @@ use serde_json::json;
 use super::{
     place::{Place, disk_of},
     reaction::beside,
-    run::{Broken, Many, Run, Upload, median, quantile},
+    run::{Broken, Many, Run, Upload},
     writer::Writer,
 };
-use crate::{arguments::images::ImagesArguments, progress::Progress};
+use crate::{
+    arguments::images::ImagesArguments,
+    bench::report::{median, quantile},
+    progress::Progress,
+};
 
 /// Where the source has the image.
 const PATH: &str = "/disk.raw";
