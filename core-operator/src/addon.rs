@@ -40,6 +40,7 @@ pub(crate) use self::making::make;
 pub(crate) use self::memory::AddonMemory;
 
 use self::charts::AddonCharts;
+use self::conditions::follow;
 use self::observe::{Found, Subject};
 use self::own::AddonOwner;
 use self::parts::Parts;
@@ -54,9 +55,6 @@ use crate::spans::reconciled;
 
 /// Rounds of one reconcile. A chart takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
 const ROUNDS: usize = 3;
-
-/// Until what must hold around a stage is looked at again, where nothing tells of a change before.
-const CONDITIONS_AGAIN: Duration = Duration::from_secs(5);
 
 /// Namespace and name of a Cluster.
 pub(crate) type ClusterPlace = (String, String);
@@ -296,11 +294,19 @@ async fn settle(subject: Subject<'_>, addon: &ClusterAddon, found: &Found, plan:
         }
         Err(message) => return Some(after_refusal(addon, memory, &message)),
     }
-    let charts = {
+    let awaited = conditions_of(plan);
+    if let Some(place) = &found.place {
+        follow(place, &found.stages, &awaited, &plan.status).await;
+    }
+    let (charts, unread) = {
         let mut own = lock(&memory.own);
-        own.refusals = 0;
-        own.evaluated = conditions_of(plan);
-        Arc::clone(&own.charts)
+        own.refusals = if found.is_unread && !awaited.is_empty() {
+            own.refusals.saturating_add(1)
+        } else {
+            0
+        };
+        own.evaluated = awaited;
+        (Arc::clone(&own.charts), own.refusals)
     };
     if let Some(usable) = &found.usable
         && plan.status.ready
@@ -308,10 +314,12 @@ async fn settle(subject: Subject<'_>, addon: &ClusterAddon, found: &Found, plan:
         charts.lock().await.settle(&usable.bundle);
     }
     let again = context.until(plan.next.sooner(found.next));
-    if conditions_of(plan).is_empty() {
+    if unread == 0 {
         return again;
     }
-    Some(again.map_or(CONDITIONS_AGAIN, |again| again.min(CONDITIONS_AGAIN)))
+    // Of what could not be read nothing is known, and nothing tells when it can be.
+    let retry = retry_after(unread);
+    Some(again.map_or(retry, |again| again.min(retry)))
 }
 
 /// When to look again after the API server refused something, or did not answer.
@@ -319,5 +327,9 @@ fn after_refusal(addon: &ClusterAddon, memory: &Memory<AddonMemory>, message: &s
     let mut memory = lock(&memory.own);
     memory.refusals = memory.refusals.saturating_add(1);
     log_refusal("ClusterAddon", addon, memory.refusals, message);
-    Duration::from_secs(retry_delay_seconds(memory.refusals).unsigned_abs())
+    retry_after(memory.refusals)
+}
+
+fn retry_after(refusals: u32) -> Duration {
+    Duration::from_secs(retry_delay_seconds(refusals).unsigned_abs())
 }

@@ -15,13 +15,13 @@ mod wakes;
 
 use std::fs;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use clap::Parser;
 use operator_kit::lease::{Fence, Tenure};
 use operator_kit::telemetry::{Readiness, registry};
-use operator_kit::workload::WorkloadMetrics;
+use operator_kit::workload::{Dial, WorkloadMetrics};
 use prometheus_client::registry::Registry;
 use release::pack::{self, Versioning};
 use release::source::{DirectorySource, RELEASES_DIRECTORY};
@@ -253,11 +253,22 @@ fn operated<T>(server: &Server, journey: impl AsyncFnOnce(&Registry) -> T) -> T 
 
 /// The same with these releases and further flags.
 fn operated_with<T>(server: &Server, releases: &Path, flags: &[&str], journey: impl AsyncFnOnce(&Registry) -> T) -> T {
+    operated_over(None, server, (releases, flags), journey)
+}
+
+/// The same with these wires to the clusters of Clusters.
+fn operated_over<T>(
+    wires: Option<Arc<dyn Dial>>,
+    server: &Server,
+    (releases, flags): (&Path, &[&str]),
+    journey: impl AsyncFnOnce(&Registry) -> T,
+) -> T {
     let cache = TempDir::new().expect("a folder");
     let args = args(releases, cache.path(), flags);
     paused().block_on(async {
         let mut registry = registry();
-        let tidings = tidings(&mut registry);
+        let mut tidings = tidings(&mut registry);
+        tidings.workloads.wires = wires;
         let stop = CancellationToken::new();
         let operating = operate(&args, server.client(), tidings, None, stop.clone());
         beside(operating, &stop, journey(&registry)).await

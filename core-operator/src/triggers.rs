@@ -309,6 +309,8 @@ async fn follow_objects(
             objects::Notice::Synced(kind) | objects::Notice::Stopped(kind) => {
                 triggers.releases_where(&context, |release| uses(release, &kind));
             }
+            // Releases wait for no objects of others.
+            objects::Notice::Named(_) => {}
         }
     }
 }

@@ -69,6 +69,7 @@ fn settings(args: &WorkloadArgs, fence: Fence) -> anyhow::Result<Settings> {
         addresses: args.addresses(),
         watches: usize::from(args.workload_watches),
         matters: health::matters,
+        annotation: Some(labels::STAGE.to_owned()),
         ..Settings::new(fence, user_agent, labels::PART_OF)
     })
 }
@@ -236,4 +237,4 @@ fn ago(instant: Instant, now: Timestamp) -> Timestamp {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -244,7 +244,8 @@ pub(crate) struct SoakArguments {
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 it was interrupted.\n\nExamples:\n  \
-                        cargo xtask demo                              releases alone, in less than a minute\n  \
+                        cargo xtask demo                              a ClusterStack, then a Cluster with add-ons: about two minutes\n  \
+                        cargo xtask demo --part clusters              the Cluster alone\n  \
                         cargo xtask demo --provider filestore         with node images, which come into a directory\n  \
                         cargo xtask demo --provider openstack         with node images, which come into a Glance of its own\n  \
                         cargo xtask demo --provider filestore | cat   the same in plain lines, at full speed"
@@ -256,6 +257,11 @@ pub(crate) struct DemoArguments {
     /// the rest takes. It goes on where it was when the server breaks off, and stops at once when nobody wants it any more.
     #[arg(long, value_enum, default_value_t = DemoProvider::None, conflicts_with = "releases")]
     pub(crate) provider: DemoProvider,
+    /// Play this part alone
+    ///
+    /// With --provider, --releases or --kubeconfig the first part is all there is: the second one has clusters and releases of its own.
+    #[arg(long, value_enum, conflicts_with_all = ["provider", "releases", "kubeconfig"])]
+    pub(crate) part: Option<DemoPart>,
     /// Play with the newest releases of one stack in this directory instead of our own; it is only read
     ///
     /// Its folders, or those in its `cluster-stacks/`, are named after their tags, as in docker-harbor-1-34-v1. Of several
@@ -268,12 +274,31 @@ pub(crate) struct DemoArguments {
     /// The namespace of the demo, which must not be there yet
     #[arg(long, value_name = "NAME", default_value = "stackwright-demo", value_parser = namespace)]
     pub(crate) namespace: String,
-    /// Stop before the stack is deleted, to look around by hand; Ctrl-C goes on
+    /// Stop before the last act of each part, to look around by hand; Ctrl-C goes on
     #[arg(long)]
     pub(crate) keep: bool,
     /// How long to wait before and after each deed for those who read along; not at all without a terminal
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=60))]
     pub(crate) pause: u64,
+}
+
+impl DemoArguments {
+    /// Whether the second part is played.
+    pub(crate) fn plays_clusters(&self) -> bool {
+        match self.part {
+            Some(part) => part == DemoPart::Clusters,
+            None => self.provider == DemoProvider::None && self.releases.is_none() && self.kubeconfig.is_none(),
+        }
+    }
+}
+
+/// Parts of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoPart {
+    /// The life of one ClusterStack
+    Stacks,
+    /// The life of one Cluster and its add-ons, on the real Cluster API
+    Clusters,
 }
 
 /// Places for node images.

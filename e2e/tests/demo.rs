@@ -154,8 +154,8 @@ fn in_this_order<'a>(told: &str, expected: impl IntoIterator<Item = &'a str>) ->
 }
 
 #[tokio::test]
-async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
-    let mut demo = Demo::start(&[])?;
+async fn the_first_part_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
+    let mut demo = Demo::start(&["--part", "stacks"])?;
     let (code, told) = demo.end()?;
     assert_eq!(code, Some(0), "{told}");
     let expected = [
@@ -190,6 +190,49 @@ async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
     assert_eq!(number(&told, "objects", "left")?, 0);
     assert!(number(&told, "writes", "by")? >= 28, "one for each object at least");
     assert!(!told.contains('\x1b'), "no escape sequences without a terminal");
+    demo.left_nothing().await
+}
+
+/// On the real Cluster API: what is told is what its objects and ours say.
+#[tokio::test]
+async fn the_second_part_tells_the_life_of_a_cluster_and_its_add_ons() -> Result<()> {
+    let mut demo = Demo::start(&["--part", "clusters"])?;
+    let (code, told) = demo.end()?;
+    assert_eq!(code, Some(0), "{told}");
+    let expected = [
+        "1/5  A cluster is made of a class",
+        "Stage network: waiting",
+        "readyReplicas",
+        "A machine joins.",
+        "Stage lighthouse: done",
+        "7 objects of two charts are as the release wants them",
+        "2/5  Class and Kubernetes are upgraded together",
+        "holds Kubernetes back at v1.34.0",
+        "BeforeClusterUpgrade",
+        "Nodes start Pods again.",
+        "Cluster API upgraded Kubernetes to v1.35.0",
+        "3/5  Somebody breaks two add-ons",
+        "Both were back after",
+        "4/5  A faulty release, and the next",
+        "its ClusterAddon says what is wrong",
+        "set lamp",
+        "The add-ons are those of shim-quay-1-35-v4 after",
+        "5/5  The cluster is deleted",
+        "The lighthouse went first",
+        "In numbers",
+    ];
+    in_this_order(&told, expected)?;
+    assert!(!told.contains('\x1b'), "no escape sequences without a terminal");
+    demo.left_nothing().await
+}
+
+#[tokio::test]
+async fn the_second_part_can_be_interrupted_and_leaves_nothing() -> Result<()> {
+    let mut demo = Demo::start(&["--part", "clusters"])?;
+    demo.until("Stage network: waiting")?;
+    demo.signal(Signal::INT)?;
+    let (code, told) = demo.end()?;
+    assert_eq!(code, Some(130), "{told}");
     demo.left_nothing().await
 }
 

@@ -36,7 +36,7 @@ mod work;
 pub use self::{
     action::{AddonAction, Step},
     answer::{Call, HookAnswer, HookStatus, Listed, ReleaseListed, answer},
-    cluster::{ClusterSeen, PausedBy, TopologyReconciled},
+    cluster::{ClusterSeen, PausedBy},
     control_plane::ControlPlaneSeen,
     course::{
         Course, CourseInput, Kind, SINGLE_STAGE, Stage, StageKey, Stages, charts_needed, charts_that_stay, course,

@@ -72,7 +72,8 @@ enum Chore {
     Test(test::Arguments),
     /// The gates before a commit: formatting, clippy, licences and sources of dependencies, documentation
     Check,
-    /// One `ClusterStack` becomes usable on a real API server, follows an upgrade, repairs damage and cleans up; with `--provider`, its node images too
+    /// One `ClusterStack` becomes usable on a real API server, follows an upgrade, repairs damage and cleans up, with `--provider` its node images too; then one
+    /// Cluster of the real Cluster API gets its add-ons, and is upgraded, damaged, mended and deleted
     Demo(DemoArguments),
     /// Journeys of the operator in bad weather: seeded faults between it and the API server, and what must hold afterwards
     Storm(StormArguments),
@@ -148,6 +149,9 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
             provider: DemoProvider::Openstack,
             ..
         }) => lab::become_lab(&workspace, Parts::OpenStack, Profile::Debug),
+        Chore::Demo(arguments) if arguments.plays_clusters() => {
+            lab::become_lab(&workspace, Parts::Clusters, Profile::Debug)
+        }
         Chore::Demo(_) | Chore::Storm(_) => lab::become_lab(&workspace, Parts::ControlPlane, Profile::Debug),
         Chore::ConformanceProvider(_) => lab::become_guest(&workspace),
         Chore::ControlPlane(_) => lab::become_control_plane(&workspace),

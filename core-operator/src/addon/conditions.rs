@@ -1,7 +1,9 @@
-//! How the conditions of stages are: the objects that they are about are read in the workload cluster, and the expression is evaluated over them.
+//! How the conditions of stages are: the objects that they are about are read in the workload cluster, and the expression is evaluated over them. While a
+//! stage waits for a condition its objects are followed: whatever becomes of them wakes the add-on, and nobody asks again in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::cluster_addon::{ClusterAddonStatus, StagePhase};
 use crds::release_files::{WaitForCondition, WatchedObject};
 use expressions::{Missing, Outcome, STEPS, evaluate, parse};
 use operator_kit::failure::chain;
@@ -11,38 +13,84 @@ use serde_json::Value;
 
 use crate::objects::Place;
 
+/// What was seen of conditions.
+#[derive(Default)]
+pub(super) struct Evaluated {
+    /// Sorted by stage.
+    pub(super) conditions: Vec<StageConditions>,
+    /// An object of one could not be read. Nothing tells when it can be.
+    pub(super) is_unread: bool,
+}
+
 /// Evaluates the conditions of those of these stages that somebody waits for.
-pub(super) async fn conditions(place: &Place, stages: &[Stage], awaited: &BTreeSet<StageKey>) -> Vec<StageConditions> {
-    let mut seen = Vec::new();
+pub(super) async fn conditions(place: &Place, stages: &[Stage], awaited: &BTreeSet<StageKey>) -> Evaluated {
+    let mut seen = Evaluated::default();
     for stage in stages.iter().filter(|stage| awaited.contains(&stage.key)) {
-        seen.push(StageConditions {
+        let conditions = StageConditions {
             key: stage.key.clone(),
-            pre: condition(place, stage.pre.as_ref()).await,
-            post: condition(place, stage.post.as_ref()).await,
-        });
+            pre: seen.condition(place, stage.pre.as_ref()).await,
+            post: seen.condition(place, stage.post.as_ref()).await,
+        };
+        seen.conditions.push(conditions);
     }
-    seen.sort_by(|one, other| one.key.cmp(&other.key));
+    seen.conditions.sort_by(|one, other| one.key.cmp(&other.key));
     seen
 }
 
-async fn condition(place: &Place, condition: Option<&WaitForCondition>) -> ConditionSeen {
-    let Some(condition) = condition else {
-        return ConditionSeen::Unknown;
-    };
-    let expression = match parse(&condition.conditions) {
-        Ok(expression) => expression,
-        Err(error) => return fails(chain(&error)),
-    };
-    let mut objects = BTreeMap::new();
-    for object in &condition.objects {
-        match read(place, object).await {
-            Ok(found) => drop(objects.insert(object.key.clone(), found)),
-            Err(message) => return fails(message),
+impl Evaluated {
+    async fn condition(&mut self, place: &Place, condition: Option<&WaitForCondition>) -> ConditionSeen {
+        let Some(condition) = condition else {
+            return ConditionSeen::Unknown;
+        };
+        let expression = match parse(&condition.conditions) {
+            Ok(expression) => expression,
+            Err(error) => return fails(chain(&error)),
+        };
+        let mut objects = BTreeMap::new();
+        for object in &condition.objects {
+            match read(place, object).await {
+                Ok(found) => drop(objects.insert(object.key.clone(), found)),
+                Err(message) => {
+                    self.is_unread = true;
+                    return fails(message);
+                }
+            }
+        }
+        match evaluate(&expression, &objects, STEPS) {
+            Outcome::Holds => ConditionSeen::Holds,
+            outcome => fails(words(&outcome, &condition.objects)),
         }
     }
-    match evaluate(&expression, &objects, STEPS) {
-        Outcome::Holds => ConditionSeen::Holds,
-        outcome => fails(words(&outcome, &condition.objects)),
+}
+
+/// Follows the objects that these stages wait for, and no others. One that changed after it was read is told of all the same: each is told of once when it is
+/// followed.
+pub(super) async fn follow(place: &Place, stages: &[Stage], awaited: &BTreeSet<StageKey>, status: &ClusterAddonStatus) {
+    let waiting = stages.iter().filter(|stage| awaited.contains(&stage.key));
+    let conditions = waiting.filter_map(|stage| condition_of(stage, status));
+    let objects: BTreeSet<ObjectKey> = conditions
+        .flat_map(|condition| &condition.objects)
+        .map(key_of)
+        .collect();
+    place.objects.keep_named(|key| objects.contains(key));
+    for key in &objects {
+        place.follow_named(key).await;
+    }
+}
+
+/// The condition that a stage waits for, as the status has it.
+fn condition_of<'s>(stage: &'s Stage, status: &ClusterAddonStatus) -> Option<&'s WaitForCondition> {
+    let StageKey { hook, name, action, .. } = &stage.key;
+    let is_after = status.stages.iter().any(|row| {
+        row.phase == StagePhase::WaitingForPostCondition
+            && row.name == *name
+            && row.action == *action
+            && row.hook.as_deref() == Some(hook.name())
+    });
+    if is_after {
+        stage.post.as_ref()
+    } else {
+        stage.pre.as_ref()
     }
 }
 
@@ -52,8 +100,7 @@ fn fails(message: String) -> ConditionSeen {
 
 /// The object as the API server has it now; nothing where there is none.
 async fn read(place: &Place, object: &WatchedObject) -> Result<Option<Value>, String> {
-    let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
-    let key = ObjectKey::new(group, &object.kind, &object.namespace, &object.name);
+    let (key, (_, version)) = (key_of(object), group_and_version(object));
     let found = place.read_in(&key, version).await;
     let found = found.map_err(|error| format!("failed to read the {key}: {}", chain(&error)))?;
     found
@@ -61,19 +108,20 @@ async fn read(place: &Place, object: &WatchedObject) -> Result<Option<Value>, St
         .transpose()
 }
 
-/// Whether an object may hold what whoever reads the status of a ClusterAddon may not read.
-fn is_secret(object: &WatchedObject) -> bool {
-    object.kind == "Secret" && object.api_version == "v1"
+fn key_of(object: &WatchedObject) -> ObjectKey {
+    let (group, _) = group_and_version(object);
+    ObjectKey::new(group, &object.kind, &object.namespace, &object.name)
 }
 
-/// What does not hold, for people: the first part of the expression, with what its sides are. Of Secrets no value is told.
+fn group_and_version(object: &WatchedObject) -> (&str, &str) {
+    object.api_version.split_once('/').unwrap_or(("", &object.api_version))
+}
+
+/// What does not hold, for people: the first part of the expression, with what its sides are. Where one of the objects is a Secret they are not said: they may
+/// be what is in it.
 fn words(outcome: &Outcome, objects: &[WatchedObject]) -> String {
     match outcome {
         Outcome::Holds => "it holds".to_owned(),
-        Outcome::Fails { conjunct, .. } if objects.iter().any(is_secret) => format!("`{conjunct}` is false"),
-        Outcome::Wrong { .. } if objects.iter().any(is_secret) => {
-            "the expression cannot be evaluated; why is not told, because it is about a Secret".to_owned()
-        }
         Outcome::Fails { conjunct, sides } => {
             let sides: Vec<String> = sides
                 .iter()
@@ -81,6 +129,8 @@ fn words(outcome: &Outcome, objects: &[WatchedObject]) -> String {
                 .collect();
             if sides.is_empty() {
                 format!("`{conjunct}` is false")
+            } else if objects.iter().any(is_secret) {
+                format!("`{conjunct}` is false; its values are not shown, since it may ask for what is in a Secret")
             } else {
                 format!("`{conjunct}` is false: {}", sides.join(", "))
             }
@@ -102,26 +152,31 @@ fn words(outcome: &Outcome, objects: &[WatchedObject]) -> String {
     }
 }
 
+fn is_secret(object: &WatchedObject) -> bool {
+    group_and_version(object).0.is_empty() && object.kind == "Secret"
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use crds::cluster_addon::StageAction;
+    use crds::release_files::OnFailure;
+    use planning::addon::Hook;
     use serde_json::json;
 
     use super::*;
 
     /// What is said of an expression over one Deployment.
     fn said(text: &str, deployment: Option<Value>) -> String {
-        said_of(("apps/v1", "Deployment"), text, deployment)
-    }
-
-    fn said_of((api_version, kind): (&str, &str), text: &str, found: Option<Value>) -> String {
         let object = WatchedObject {
             key: "harbor".to_owned(),
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
             name: "quay".to_owned(),
             namespace: "kube-system".to_owned(),
         };
-        let objects = BTreeMap::from([("harbor".to_owned(), found)]);
+        let objects = BTreeMap::from([("harbor".to_owned(), deployment)]);
         words(
             &evaluate(&parse(text).expect("an expression"), &objects, STEPS),
             &[object],
@@ -154,19 +209,68 @@ mod tests {
     }
 
     #[test]
-    fn of_secrets_no_value_is_told() {
-        let secret = || Some(json!({ "data": { "password": "c2FsYW1pcw==" } }));
-        for text in [
-            "harbor.data.password == \"other\"",
-            "int(harbor.data.password) > 1",
-            "harbor.data.password.matches(\"^a\")",
-        ] {
-            let said = said_of(("v1", "Secret"), text, secret());
-            assert!(!said.is_empty() && !said.contains("c2FsYW1pcw"), "{said}");
-        }
+    fn what_is_in_a_secret_is_said_to_nobody() {
+        let object = |kind: &str| WatchedObject {
+            key: "login".to_owned(),
+            api_version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            name: "login".to_owned(),
+            namespace: "fleet".to_owned(),
+        };
+        let said = |kind: &str| {
+            let content = json!({ "data": { "password": "cGxhdGFlYTQ3OQ==" } });
+            let objects = BTreeMap::from([("login".to_owned(), Some(content))]);
+            let expression = parse("login.data.password == 'a'").expect("an expression");
+            words(&evaluate(&expression, &objects, STEPS), &[object(kind)])
+        };
+        assert!(said("ConfigMap").contains("cGxhdGFlYTQ3OQ=="));
+        let said = said("Secret");
+        assert!(
+            said.starts_with("`login.data.password == 'a'` is false; ") && !said.contains("cGxh"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_stage_is_followed_by_the_condition_that_it_waits_for() {
+        let condition = |conditions: &str| WaitForCondition {
+            objects: Vec::new(),
+            conditions: conditions.to_owned(),
+        };
+        let stage = Stage {
+            key: StageKey {
+                hook: Hook::AfterControlPlaneInitialized,
+                index: 0,
+                name: "network".to_owned(),
+                action: StageAction::Apply,
+            },
+            opens: Hook::AfterControlPlaneInitialized,
+            timeout: Duration::from_mins(30),
+            on_failure: OnFailure::Stop,
+            pre: Some(condition("before")),
+            post: Some(condition("after")),
+        };
+        let waits_for = |hook: &str, phase: StagePhase| {
+            let row = json!({ "name": "network", "action": "apply", "hook": hook, "phase": phase });
+            let status = ClusterAddonStatus {
+                stages: vec![serde_json::from_value(row).expect("a row")],
+                ..ClusterAddonStatus::default()
+            };
+            condition_of(&stage, &status).map(|condition| condition.conditions.clone())
+        };
+        let own = Hook::AfterControlPlaneInitialized.name();
         assert_eq!(
-            said_of(("v1", "Secret"), "harbor.data.password == \"other\"", secret()),
-            "`harbor.data.password == \"other\"` is false"
+            waits_for(own, StagePhase::WaitingForPreCondition).as_deref(),
+            Some("before")
+        );
+        assert_eq!(
+            waits_for(own, StagePhase::WaitingForPostCondition).as_deref(),
+            Some("after")
+        );
+        let other = Hook::BeforeClusterUpgrade.name();
+        assert_eq!(
+            waits_for(other, StagePhase::WaitingForPostCondition).as_deref(),
+            Some("before")
         );
     }
 }

@@ -61,3 +61,45 @@ impl Memory<AddonMemory> {
         is_initialized && !was
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crds::cluster_addon::StageAction;
+    use planning::addon::Hook;
+
+    use super::*;
+
+    fn stages(indices: &[usize]) -> BTreeSet<StageKey> {
+        let stage = |index: &usize| StageKey {
+            hook: Hook::AfterControlPlaneInitialized,
+            index: *index,
+            name: "network".to_owned(),
+            action: StageAction::Apply,
+        };
+        indices.iter().map(stage).collect()
+    }
+
+    #[test]
+    fn stages_that_a_plan_waits_for_are_evaluated_before_it_waits_and_only_once_in_a_look() {
+        let memory: Memory<AddonMemory> = Memory::default();
+        assert!(!memory.is_to_evaluate(stages(&[])), "nothing waits");
+        assert!(memory.is_to_evaluate(stages(&[1])));
+        assert!(!memory.is_to_evaluate(stages(&[1])), "else the look would never end");
+        // That one holds may be what lets the next one be seen, and none is forgotten for another.
+        assert!(memory.is_to_evaluate(stages(&[2])));
+        assert!(!memory.is_to_evaluate(stages(&[1, 2])));
+        assert!(memory.is_to_evaluate(stages(&[2, 3])));
+        assert_eq!(lock(&memory.own).evaluated, stages(&[1, 2, 3]));
+    }
+
+    #[tokio::test]
+    async fn who_asks_for_a_look_is_heard_once() {
+        let memory: Memory<AddonMemory> = Memory::default();
+        let asked = |at: &str| Some(at.to_owned());
+        assert!(!memory.hear(None).await);
+        assert!(memory.hear(asked("1").as_ref()).await);
+        assert!(!memory.hear(asked("1").as_ref()).await);
+        assert!(!memory.hear(None).await, "a wish that is taken back asks for nothing");
+        assert!(memory.hear(asked("2").as_ref()).await);
+    }
+}

@@ -11,15 +11,15 @@ use crds::policy::ReleasePolicy;
 use kube::ResourceExt;
 use operator_kit::object::{GroupKind, ObjectKey};
 use planning::addon::{
-    AddonObserved, ChartSeen, ClusterSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen, Stage, StageConditions,
-    Values, Wanted, charts_needed, kind, stages, wanted,
+    AddonObserved, ChartSeen, ClusterSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen, Stage, Values, Wanted,
+    charts_needed, kind, stages, wanted,
 };
 use planning::next::Next;
 use planning::objects::{Intent, ObjectObserved, key_of};
 use planning::topology::Topology;
 
 use super::charts::{ChartWork, Occasion, Unusable, Usable, ValuesSeen};
-use super::conditions::conditions;
+use super::conditions::{Evaluated, conditions};
 use super::presence::{Sight, class_owner};
 use super::seen::addon_seen;
 use super::{AddonMemory, Addons};
@@ -49,6 +49,10 @@ pub(super) struct Found {
     pub(super) place: Option<Place>,
     /// When time alone makes a difference for the values.
     pub(super) next: Next,
+    /// The stages that lead to the target.
+    pub(super) stages: Vec<Stage>,
+    /// An object that a stage waits for could not be read.
+    pub(super) is_unread: bool,
 }
 
 /// What became of the charts.
@@ -65,6 +69,8 @@ struct Rendered {
 /// The objects in the cluster, as far as anybody knows.
 struct Objects {
     seen: BTreeMap<ObjectKey, ObjectObserved>,
+    /// The charts that they come from, as they say.
+    origins: BTreeMap<ObjectKey, String>,
     unlisted: BTreeSet<GroupKind>,
     unwatched: BTreeMap<GroupKind, String>,
     forbidden: BTreeSet<GroupKind>,
@@ -82,7 +88,7 @@ struct Looked {
     status: ClusterAddonStatus,
     group_kinds: BTreeSet<GroupKind>,
     objects: Objects,
-    conditions: Vec<StageConditions>,
+    evaluated: Evaluated,
 }
 
 impl Subject<'_> {
@@ -113,9 +119,9 @@ impl Subject<'_> {
             .objects(place.as_ref(), &status, &group_kinds, &intents, &rendered.brought)
             .await;
         let awaited = lock(&self.memory.own).evaluated.clone();
-        let conditions = match &place {
+        let evaluated = match &place {
             Some(place) => conditions(place, &rendered.stages, &awaited).await,
-            None => Vec::new(),
+            None => Evaluated::default(),
         };
         let looked = Looked {
             cluster,
@@ -128,7 +134,7 @@ impl Subject<'_> {
             status,
             group_kinds,
             objects,
-            conditions,
+            evaluated,
         };
         self.found(addon, sight, looked)
     }
@@ -163,10 +169,10 @@ impl Subject<'_> {
             values: rendered.values,
             memo: rendered.memo,
             charts: rendered.charts,
-            conditions: looked.conditions,
+            conditions: looked.evaluated.conditions,
             connection: looked.connection,
             objects: objects.seen,
-            origins: BTreeMap::new(),
+            origins: objects.origins,
             unlisted: objects.unlisted,
             unwatched: objects.unwatched,
             forbidden: objects.forbidden,
@@ -177,6 +183,8 @@ impl Subject<'_> {
             policy: looked.policy,
             place: looked.place,
             next: rendered.next,
+            stages: rendered.stages,
+            is_unread: looked.evaluated.is_unread,
         }
     }
 
@@ -324,6 +332,7 @@ impl Subject<'_> {
         let Some(place) = place else {
             return Objects {
                 seen: self.remembered(status, intents),
+                origins: BTreeMap::new(),
                 unlisted: kinds.clone(),
                 unwatched: BTreeMap::new(),
                 forbidden: BTreeSet::new(),
@@ -343,6 +352,7 @@ impl Subject<'_> {
         let seen = place.observe(&asked).await;
         let (unwatched, forbidden) = place.unwatched(&seen, &unlisted);
         Objects {
+            origins: place.origins(self.part_of),
             seen,
             unlisted,
             unwatched,

@@ -5,8 +5,8 @@ use operator_kit::workload::addresses::Addresses;
 /// How the clusters are reached in which add-ons are; of use with --cluster-addons only.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WorkloadArgs {
-    /// Most watches in one workload cluster, one of which is that of its CRDs. The kinds whose health matters are watched first; what is beyond
-    /// is listed every ten minutes.
+    /// Most watches in one workload cluster, one of which is that of its CRDs. The kinds whose health matters are watched first, then the objects of others that
+    /// a stage waits for, while it does; of what is beyond, kinds are listed every ten minutes, and such objects read every 15 seconds.
     #[arg(long, default_value_t = DEFAULT_WATCHES, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) workload_watches: u16,
 

@@ -2,6 +2,7 @@
 
 mod lives;
 mod shards;
+mod stages;
 
 use std::time::Duration;
 

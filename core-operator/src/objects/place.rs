@@ -94,6 +94,16 @@ impl Place {
         }
     }
 
+    /// Follows an object by its name, whoever's it is; see [`ObjectWatches::follow_named`]. Where nobody can say now whether its kind is served, it is read until
+    /// somebody can.
+    pub(crate) async fn follow_named(&self, key: &ObjectKey) {
+        let served = match self.crds.serving(&self.discovery, &key.group_kind()).await {
+            Ok(Serving::Served(resolved)) => Some(resolved),
+            Ok(Serving::NotServed | Serving::Unsure) | Err(_) => None,
+        };
+        self.objects.follow_named(key, served.as_ref());
+    }
+
     /// Whether the API server serves a kind in exactly this version, as far as is known.
     pub(crate) async fn serves(&self, gvk: &GroupVersionKind) -> bool {
         !matches!(self.discovery.resolve(gvk).await, Ok(None))
@@ -109,6 +119,14 @@ impl Place {
             }
         }
         unlisted
+    }
+
+    /// The charts that the objects of an owner say they come from ([`labels::STAGE`](crds::labels::STAGE)), as far as watches show them and keep what they say.
+    pub(crate) fn origins(&self, part_of: &str) -> BTreeMap<ObjectKey, String> {
+        let marked = self.objects.by_part_of(part_of, None).into_iter();
+        marked
+            .filter_map(|(key, seen)| Some((key, seen.annotation?.into_string())))
+            .collect()
     }
 
     /// What the API server says of these kinds, and of those of these objects, that have not been listed; and which of them it does not let be listed.

@@ -11,7 +11,8 @@ use crate::addon::{ClusterPlace, cluster_of, shard_of_addons};
 use crate::context::Context;
 use crate::sources::is_recent;
 
-/// Wakes the add-ons of a cluster when it answers or no longer does, serves other kinds, or when something of theirs changed in it.
+/// Wakes the add-ons of a cluster when it answers or no longer does, serves other kinds, or when something of theirs changed in it, or something that a stage
+/// of theirs waits for.
 pub(super) async fn follow(context: Arc<Context>, triggers: Triggers, mut news: OwnedMutexGuard<mpsc::Receiver<News>>) {
     while let Some(news) = news.recv().await {
         let (News::Connected { uid } | News::Lost { uid } | News::Served { uid, .. } | News::Objects { uid, .. }) =
@@ -34,7 +35,8 @@ fn objects_told(context: &Context, triggers: &Triggers, notice: &Notice, (cluste
         // Whoever came upon it knows.
         Notice::Noted { by, .. } if by == part_of => {}
         Notice::Noted { changed, .. } => object_changed(context, triggers, changed, part_of),
-        Notice::Synced(_) | Notice::Stopped(_) => triggers.cluster(context, cluster),
+        // Only what a stage waits for is followed by its name.
+        Notice::Synced(_) | Notice::Stopped(_) | Notice::Named(_) => triggers.cluster(context, cluster),
     }
 }
 

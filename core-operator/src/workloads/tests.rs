@@ -35,9 +35,19 @@ static KINDS: [Served; 5] = [
 ];
 
 /// The wires to the only cluster.
-struct Wires {
+pub(crate) struct Wires {
     cluster: Server,
-    hangs: Arc<AtomicBool>,
+    /// It takes requests and answers none.
+    pub(crate) hangs: Arc<AtomicBool>,
+}
+
+impl Wires {
+    pub(crate) fn to(cluster: &Server) -> Self {
+        Self {
+            cluster: cluster.clone(),
+            hangs: Arc::default(),
+        }
+    }
 }
 
 impl Dial for Wires {
@@ -72,11 +82,8 @@ impl World {
         for (server, name) in [(&management, "fleet"), (&cluster, "default")] {
             server.apply(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }));
         }
-        let hangs = Arc::new(AtomicBool::new(false));
-        let wires = Wires {
-            cluster: cluster.clone(),
-            hangs: Arc::clone(&hangs),
-        };
+        let wires = Wires::to(&cluster);
+        let hangs = Arc::clone(&wires.hangs);
         let outside = Outside {
             fence: Fence::default(),
             metrics: WorkloadMetrics::default(),
@@ -103,24 +110,11 @@ impl World {
 
     /// There is a kubeconfig with this server and this user.
     fn kubeconfig(&self, server: &str, user: &Value) {
-        let key = KeyPair::generate().expect("a key");
-        let authority = CertificateParams::default().self_signed(&key).expect("a certificate");
-        let kubeconfig = json!({
-            "clusters": [{ "name": "c", "cluster": {
-                "server": server, "certificate-authority-data": STANDARD.encode(authority.pem()),
-            } }],
-            "users": [{ "name": "u", "user": user }],
-            "contexts": [{ "name": "x", "context": { "cluster": "c", "user": "u" } }],
-        });
-        self.management.apply(&json!({
-            "apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
-            "metadata": { "name": "wharf-kubeconfig", "namespace": "fleet" },
-            "data": { "value": STANDARD.encode(kubeconfig.to_string()) },
-        }));
+        self.management.apply(&kubeconfig(server, user));
     }
 
     fn good(&self, token: &str) {
-        self.kubeconfig("https://wharf.example.org:6443", &json!({ "token": token }));
+        self.management.apply(&good_kubeconfig(token));
     }
 
     /// So long after the beginning.
@@ -137,6 +131,29 @@ impl World {
         let hearing = async { while !is_it(&self.news.recv().await.expect("news")) {} };
         timeout(Duration::from_hours(1), hearing).await.expect("it is told");
     }
+}
+
+/// The Secret with a kubeconfig of the Cluster `wharf` that has this server and this user.
+fn kubeconfig(server: &str, user: &Value) -> Value {
+    let key = KeyPair::generate().expect("a key");
+    let authority = CertificateParams::default().self_signed(&key).expect("a certificate");
+    let kubeconfig = json!({
+        "clusters": [{ "name": "c", "cluster": {
+            "server": server, "certificate-authority-data": STANDARD.encode(authority.pem()),
+        } }],
+        "users": [{ "name": "u", "user": user }],
+        "contexts": [{ "name": "x", "context": { "cluster": "c", "user": "u" } }],
+    });
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
+        "metadata": { "name": "wharf-kubeconfig", "namespace": "fleet" },
+        "data": { "value": STANDARD.encode(kubeconfig.to_string()) },
+    })
+}
+
+/// One that leads to the cluster.
+pub(crate) fn good_kubeconfig(token: &str) -> Value {
+    kubeconfig("https://wharf.example.org:6443", &json!({ "token": token }))
 }
 
 fn connected(news: &News) -> bool {
@@ -239,6 +256,32 @@ async fn the_place_of_objects_is_that_of_one_connection() {
     assert!(before.objects.is_empty());
     world.workloads.forget(UID);
     assert!(world.workloads.concerned(UID).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_say_themselves_which_chart_they_come_from() {
+    let mut world = World::new(&[]);
+    world.good("a");
+    let named = |name: &str, mark: &str, chart: Option<&str>| {
+        let mut object = config_map();
+        object["metadata"]["name"] = json!(name);
+        object["metadata"]["labels"][labels::PART_OF] = json!(mark);
+        if let Some(chart) = chart {
+            object["metadata"]["annotations"] = json!({ labels::STAGE: chart, "other": "x" });
+        }
+        world.cluster.apply(&object);
+    };
+    named("one", "mark of wharf", Some("network"));
+    named("two", "mark of wharf", None);
+    named("three", "mark of another", Some("storage"));
+    world.reach();
+    world.hear(connected).await;
+    let place = world.reach().1.expect("a place");
+    place.kind(&GroupKind::new("", "ConfigMap")).await;
+    sleep(Duration::from_secs(5)).await;
+    let origins = place.origins("mark of wharf").into_iter();
+    let origins: Vec<_> = origins.map(|(key, chart)| (key.name, chart)).collect();
+    assert_eq!(origins, [("one".to_owned(), "network".to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,6 +25,8 @@ pub const METADATA: &str = "metadata.yaml";
 pub const CLUSTER_ADDON_CONFIG: &str = "clusteraddon.yaml";
 /// Name of the template for the values of the only add-on chart, in releases without stages.
 pub const CLUSTER_ADDON_VALUES: &str = "cluster-addon-values.yaml";
+/// The same as a template of Tera; a release has one of the two. The Go operator does not know it.
+pub const CLUSTER_ADDON_VALUES_TERA: &str = "cluster-addon-values.yaml.tera";
 /// Name of the file with the node images.
 pub const NODE_IMAGES: &str = "node-images.yaml";
 /// Name of the file with the hashes of what a release was made from.

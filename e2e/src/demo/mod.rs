@@ -1,12 +1,13 @@
-//! `lab demo`: the life of one ClusterStack on a real API server, shown as it happens.
+//! `lab demo`: the life of one ClusterStack on a real API server, and then that of one Cluster with its add-ons, shown as they happen.
 //!
-//! [`acts`] are what happens; [`stage`] is where, [`cast`] with which releases. [`watches`] bring what the API server tells into
+//! [`clusters`] is the second part. Of the first, [`acts`] are what happens; [`stage`] is where, [`cast`] with which releases. [`watches`] bring what the API server tells into
 //! the [`picture`], which [`tree`] lays out, or [`changes`] puts in words, and [`screen`] shows.
 
 mod acts;
 mod build_act;
 mod cast;
 mod changes;
+mod clusters;
 mod given;
 mod image_acts;
 mod images;
@@ -37,15 +38,27 @@ use self::{
     stage::Stage,
     summary::{Summary, Writes},
 };
-use crate::arguments::{DemoArguments, DemoProvider};
+use crate::arguments::{DemoArguments, DemoPart, DemoProvider};
 
 /// Plays. The exit code is 0 when all went well, 1 when an act failed, 130 after Ctrl-C; in each case nothing stays behind but
 /// what a failure is explained by.
 pub(crate) async fn run(arguments: DemoArguments) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let mut screen = Screen::new();
+    let mut code = 0;
+    if arguments.part != Some(DemoPart::Clusters) {
+        code = stacks(&arguments, &mut screen, &mut signals).await?;
+    }
+    if code == 0 && arguments.plays_clusters() {
+        code = clusters::run(&arguments, &mut screen, &mut signals).await?;
+    }
+    Ok(code.into())
+}
+
+/// The first part; the answer is the exit code.
+async fn stacks(arguments: &DemoArguments, screen: &mut Screen, signals: &mut Signals) -> Result<u8> {
     let mut stage = Stage::empty(&arguments.namespace)?;
-    let played = Box::pin(play(&arguments, &mut stage, &mut screen, &mut signals)).await;
+    let played = Box::pin(play(arguments, &mut stage, screen, signals)).await;
     screen.leave();
     let code = match played {
         Ok(()) => 0,
@@ -62,12 +75,12 @@ pub(crate) async fn run(arguments: DemoArguments) -> Result<ExitCode> {
             1
         }
     };
-    match signals.unless_asked(stage.clear(&mut screen)).await {
-        Ok(()) => Ok(code.into()),
-        Err(Stop::Asked(code)) => Ok(code.into()),
+    match signals.unless_asked(stage.clear(screen)).await {
+        Ok(()) => Ok(code),
+        Err(Stop::Asked(code)) => Ok(code),
         Err(Stop::Failed(error)) => {
             screen.bad(&format!("{error:#}"));
-            Ok(code.max(1).into())
+            Ok(code.max(1))
         }
     }
 }
@@ -124,7 +137,7 @@ async fn play(
     for (key, text) in summary.lines() {
         play.screen.fact(key, &text);
     }
-    if !arguments.keep {
+    if !arguments.keep && !arguments.plays_clusters() {
         play.screen.gap();
         play.screen
             .say("To look around by hand before everything goes: cargo xtask demo --keep");

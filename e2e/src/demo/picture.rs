@@ -401,7 +401,7 @@ fn release_row(name: &str, release: &ClusterStackRelease) -> Row {
 }
 
 /// What the condition Ready says, in the words of the screen.
-fn condition_words(conditions: &[Condition], going: bool) -> (Tone, String, String) {
+pub(super) fn condition_words(conditions: &[Condition], going: bool) -> (Tone, String, String) {
     if going {
         return (Tone::Busy, "going".to_owned(), String::new());
     }

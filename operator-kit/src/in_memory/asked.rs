@@ -11,6 +11,8 @@ pub(super) struct Scope {
     pub(super) kind: &'static Served,
     pub(super) namespace: String,
     pub(super) selector: String,
+    /// The only name that is asked for, by a field selector. Other fields are not looked at.
+    pub(super) named: Option<String>,
     pub(super) metadata_only: bool,
 }
 
@@ -35,6 +37,7 @@ impl Scope {
         };
         key.0 == self.kind.kind
             && (self.namespace.is_empty() || key.1 == self.namespace)
+            && self.named.as_ref().is_none_or(|name| key.2 == *name)
             && self.selector.split(',').filter(|part| !part.is_empty()).all(has_label)
     }
 
@@ -90,12 +93,16 @@ impl Asked {
         let query = url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
         let query: Vec<(String, String)> = query.into_owned().collect();
         let selector = query.iter().find(|(name, _)| name == "labelSelector");
+        let fields = query.iter().find(|(name, _)| name == "fieldSelector");
+        let named = fields.and_then(|(_, fields)| fields.strip_prefix("metadata.name="));
+        let named = named.map(str::to_owned);
         Ok(Self {
             method: head.method.clone(),
             scope: Scope {
                 kind: kind.ok_or_else(not_served)?,
                 namespace,
                 selector: selector.map(|(_, selector)| selector.clone()).unwrap_or_default(),
+                named,
                 metadata_only: text(header::ACCEPT).is_some_and(|accept| accept.contains("PartialObjectMetadata")),
             },
             name: parts.next().unwrap_or_default(),

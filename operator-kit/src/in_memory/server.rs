@@ -299,6 +299,13 @@ impl Server {
         open.any(|watch| watch.scope.kind.kind == kind && watch.scope.selector.contains(label))
     }
 
+    /// Whether somebody watches the one object of a kind that has this name.
+    pub fn is_watched_by_name(&self, kind: &str, name: &str) -> bool {
+        let inner = self.inner();
+        let mut open = inner.watches.iter().filter(|watch| !watch.events.is_closed());
+        open.any(|watch| watch.scope.kind.kind == kind && watch.scope.named.as_deref() == Some(name))
+    }
+
     /// Everything that is stored.
     pub fn objects(&self) -> Vec<(Key, Value)> {
         self.inner().api.objects.clone().into_iter().collect()

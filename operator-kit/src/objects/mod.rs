@@ -1,9 +1,11 @@
 //! Watches the metadata of the objects we applied, of whatever kinds, by a label. Tells what changed; keeps a little.
 //!
 //! One watch per kind, for the whole cluster or one namespace; what has no namespace is looked for everywhere. Where watches are dear, kinds beyond a
-//! [`Budget`] are listed now and then instead. What an object contains is not known here: who needs it reads it.
+//! [`Budget`] are listed now and then instead. Single objects of others are followed by their names while somebody waits for them
+//! ([`ObjectWatches::follow_named`]). What an object contains is not known here: who needs it reads it.
 
 mod budget;
+mod named;
 mod seen;
 mod store;
 mod watch;
@@ -18,9 +20,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::budget::{Budget, Counted};
-pub use self::seen::{Seen, Trigger, What};
+pub use self::named::READS_PAUSE;
+pub use self::seen::{LONGEST_ANNOTATION, Seen, Trigger, What};
 pub use self::store::Changed;
 
+use self::named::Names;
 use self::store::Store;
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::object::{GroupKind, ObjectKey, group_kind};
@@ -41,6 +45,8 @@ pub enum Notice {
     Synced(GroupKind),
     /// The kind is no longer served; its objects were told as vanished. [`ObjectWatches::ensure`] starts it again.
     Stopped(GroupKind),
+    /// An object that is followed by its name was looked at for the first time, or is another than it was.
+    Named(ObjectKey),
 }
 
 /// Notices that may wait for the reader. More hold the watches back, which costs nothing but time.
@@ -55,6 +61,8 @@ pub struct Marked {
     part_of: Option<String>,
     /// The only namespace that is looked into, beside what has none; empty for all.
     namespace: String,
+    /// The key of the annotation that is kept.
+    annotation: Option<String>,
 }
 
 impl Marked {
@@ -64,6 +72,7 @@ impl Marked {
             label: label.to_owned(),
             part_of: None,
             namespace: namespace.to_owned(),
+            annotation: None,
         }
     }
 
@@ -74,7 +83,26 @@ impl Marked {
             label: label.to_owned(),
             part_of: Some(part_of.to_owned()),
             namespace: String::new(),
+            annotation: None,
         }
+    }
+
+    /// The same, of each of which the value of this annotation is kept ([`Seen::annotation`]).
+    #[must_use]
+    pub fn keeping(self, annotation: &str) -> Self {
+        Self {
+            annotation: Some(annotation.to_owned()),
+            ..self
+        }
+    }
+
+    /// What is seen of an object with this metadata; `None` when it lacks the label.
+    fn seen(&self, metadata: &ObjectMeta) -> Option<Seen> {
+        let seen = Seen::of(metadata, &self.label)?;
+        Some(match &self.annotation {
+            Some(annotation) => seen.keeping(annotation, metadata),
+            None => seen,
+        })
     }
 
     /// As the API server selects them.
@@ -99,6 +127,8 @@ struct Inner {
     budget: Option<Budget>,
     store: RwLock<Store>,
     running: Mutex<HashMap<GroupKind, Running>>,
+    /// Locked after `running`, where both are.
+    names: Mutex<Names>,
     notices: mpsc::Sender<Notice>,
     cancel: CancellationToken,
 }
@@ -162,6 +192,7 @@ impl ObjectWatches {
             budget,
             store: RwLock::default(),
             running: Mutex::default(),
+            names: Mutex::default(),
             notices,
             cancel,
         };
@@ -214,9 +245,9 @@ impl ObjectWatches {
     /// An object with this metadata, in the answer to a read or write of it, as the watch of its kind will show it; `None` when it will not. What is noted
     /// and never shown would stay for ever.
     pub fn sight(&self, metadata: &ObjectMeta) -> Option<Seen> {
-        let Marked { label, part_of, .. } = &self.inner.marked;
-        let is_shown = |seen: &Seen| part_of.as_ref().is_none_or(|part_of| *part_of == *seen.part_of);
-        Seen::of(metadata, label).filter(is_shown)
+        let marked = &self.inner.marked;
+        let is_shown = |seen: &Seen| marked.part_of.as_ref().is_none_or(|part_of| *part_of == *seen.part_of);
+        marked.seen(metadata).filter(is_shown)
     }
 
     /// What was last seen of an object; `None` also when it lacks the label or its kind is not watched.
@@ -265,6 +296,10 @@ impl ObjectWatches {
 impl Inner {
     fn running(&self) -> MutexGuard<'_, HashMap<GroupKind, Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn store(&self) -> std::sync::RwLockWriteGuard<'_, Store> {

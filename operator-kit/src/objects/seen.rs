@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use kube::core::ObjectMeta;
 
+/// Bytes of an annotation beyond which it is not kept: anybody may write 256 KiB into one.
+pub const LONGEST_ANNOTATION: usize = 255;
+
 /// The few facts kept of a watched object. A stack of a thousand releases has thousands of them, so no maps, no spare
 /// capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct Seen {
     pub part_of: Arc<str>,
     /// Of labels, annotations and owner references; comparable only within one process.
     pub labels_digest: u64,
+    /// The value of the annotation that is kept, where there is one and that is short enough ([`LONGEST_ANNOTATION`]).
+    pub annotation: Option<Box<str>>,
     /// The uids of all owners.
     pub owners: Box<[Box<str>]>,
     /// Marked for deletion.
@@ -65,6 +70,7 @@ impl Seen {
             generation: metadata.generation,
             part_of: Arc::from(part_of.as_str()),
             labels_digest: labels_digest(metadata),
+            annotation: None,
             owners: metadata
                 .owner_references
                 .iter()
@@ -73,6 +79,16 @@ impl Seen {
                 .collect(),
             deleting: metadata.deletion_timestamp.is_some(),
         })
+    }
+
+    /// The same, with the value of this annotation.
+    pub(super) fn keeping(self, annotation: &str, metadata: &ObjectMeta) -> Self {
+        let value = metadata.annotations.as_ref().and_then(|all| all.get(annotation));
+        let value = value.filter(|value| value.len() <= LONGEST_ANNOTATION);
+        Self {
+            annotation: value.map(|value| Box::from(value.as_str())),
+            ..self
+        }
     }
 
     /// Whether this is an earlier state of the same object. Resource versions of one kind count up.
@@ -215,6 +231,21 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(Trigger::of(&metadata), Seen::of(&metadata, LABEL).unwrap().trigger());
+    }
+
+    #[test]
+    fn of_the_annotations_one_is_kept_unless_it_is_too_long() {
+        const KEPT: &str = "example.org/stage";
+        let kept = |value: &str| {
+            let metadata =
+                json!({ "name": "one", "labels": { LABEL: "x" }, "annotations": { KEPT: value, "other": "b" } });
+            let metadata = serde_json::from_value(metadata).unwrap();
+            let seen = Seen::of(&metadata, LABEL).unwrap();
+            assert_eq!(seen.annotation, None);
+            seen.keeping(KEPT, &metadata).annotation
+        };
+        assert_eq!(kept("network").as_deref(), Some("network"));
+        assert_eq!(kept(&"x".repeat(LONGEST_ANNOTATION + 1)), None);
     }
 
     #[test]

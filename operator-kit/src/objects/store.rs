@@ -215,6 +215,7 @@ mod tests {
             generation: None,
             part_of: Arc::from(part_of),
             labels_digest: 0,
+            annotation: None,
             owners: Box::default(),
             deleting: false,
         }

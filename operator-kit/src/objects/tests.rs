@@ -73,6 +73,7 @@ async fn told(notices: &mut mpsc::Receiver<Notice>, count: usize) -> Vec<String>
             Notice::Noted { changed, by } => format!("{by} noted {:?} {}", changed.what, changed.key.name),
             Notice::Synced(kind) => format!("Synced {}", kind.kind),
             Notice::Stopped(kind) => format!("Stopped {}", kind.kind),
+            Notice::Named(key) => format!("Named {}", key.name),
         });
     }
     told

@@ -137,7 +137,7 @@ impl Watch<'_> {
     }
 
     async fn put(&self, metadata: &ObjectMeta, note: impl FnOnce(&mut Store, Seen) -> Option<Changed>) -> bool {
-        let Some(seen) = Seen::of(metadata, &self.inner.marked.label) else {
+        let Some(seen) = self.inner.marked.seen(metadata) else {
             return true;
         };
         self.change(|store| note(store, seen)).await

@@ -18,7 +18,7 @@ use super::pulse::Pulse;
 use super::state::{News, Reason, State, Suspicion};
 use crate::client::{Bounds, ReachLayer};
 use crate::failure::chain;
-use crate::objects::Budget;
+use crate::objects::{Budget, Marked};
 
 /// A healthy cluster that says nothing for so long is asked whether it is there. A watch says something every minute (a bookmark), so that one
 /// that is watched is not asked at all.
@@ -112,7 +112,10 @@ impl Task {
         let pulse = Pulse::new();
         let client = bounds.around(ClientBuilder::new(pulse.layer(transport), "default"));
         probe(&client).await?;
-        let owner = (settings.label.as_str(), self.entry.workload.owner.as_str());
+        let mut marked = Marked::by(&settings.label, &self.entry.workload.owner);
+        if let Some(annotation) = &settings.annotation {
+            marked = marked.keeping(annotation);
+        }
         let budget = Budget {
             watches: settings.watches,
             list_pause: Patience::of(&self.entry.uid).spread(settings.list_pause),
@@ -120,7 +123,7 @@ impl Task {
             count: self.owner.metrics.watches(),
         };
         let shared = (&self.owner.catalogues, budget);
-        Ok(Link::new(access, (client, pulse), owner, shared, &self.entry.cancel))
+        Ok(Link::new(access, (client, pulse), marked, shared, &self.entry.cancel))
     }
 
     async fn read_access(&self) -> Result<Access, Trouble> {

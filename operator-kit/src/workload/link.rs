@@ -53,14 +53,13 @@ impl Link {
     pub(super) fn new(
         access: Access,
         (client, pulse): (Client, Pulse),
-        (label, owner): (&str, &str),
+        marked: Marked,
         (catalogues, budget): (&Catalogues, Budget),
         cancel: &CancellationToken,
     ) -> (Self, Told) {
         let end = cancel.child_token();
         let discovery = Discovery::sharing(client.clone(), catalogues);
         let crds = CrdWatch::start_elsewhere(client.clone(), discovery.clone(), end.clone());
-        let marked = Marked::by(label, owner);
         let counted = Counted::begin(&budget.count);
         let budget = Budget {
             watches: budget.watches.saturating_sub(1),

@@ -39,7 +39,7 @@ pub struct Settings {
     pub user_agent: HeaderValue,
     /// Where clusters may be.
     pub addresses: Addresses,
-    /// Most watches in one cluster. One is that of its CRDs.
+    /// Most watches in one cluster, of kinds and of single objects together. One is that of its CRDs.
     pub watches: usize,
     /// Of which kinds the watch matters more than that of others.
     pub matters: fn(&GroupKind) -> bool,
@@ -47,6 +47,8 @@ pub struct Settings {
     pub list_pause: Duration,
     /// The key of the label that marks our objects.
     pub label: String,
+    /// The key of the annotation of our objects whose value is kept.
+    pub annotation: Option<String>,
 }
 
 impl Settings {
@@ -62,6 +64,7 @@ impl Settings {
             matters: |_| true,
             list_pause: Duration::from_mins(10),
             label: label.to_owned(),
+            annotation: None,
         }
     }
 }

@@ -144,7 +144,7 @@ pub enum News {
         /// What; `None` when anything may be.
         change: Option<CrdChange>,
     },
-    /// Something is known of the marked objects in it.
+    /// Something is known of the marked objects in it, or of one that is followed by its name.
     Objects {
         /// Of the Cluster.
         uid: Arc<str>,

@@ -42,8 +42,8 @@ pub struct ClusterSeen {
     pub control_plane: Option<ControlPlaneSeen>,
     /// Some of its workers are older than what their sets want.
     pub workers_roll: bool,
-    /// The condition `TopologyReconciled`.
-    pub reconciled: TopologyReconciled,
+    /// Whether Cluster API has given all objects of the cluster what its topology says: the condition `TopologyReconciled`, about the Cluster as it is now.
+    pub reconciled: bool,
     /// The hooks that Cluster API owes a call.
     pub pending: BTreeSet<Hook>,
     /// Cluster API has been told that nothing holds the deletion up.
@@ -57,18 +57,6 @@ pub enum PausedBy {
     Spec,
     /// The annotation.
     Annotation,
-}
-
-/// How far Cluster API is with giving the objects of a cluster what its topology says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TopologyReconciled {
-    /// All of them have it.
-    Yes,
-    /// An upgrade goes on, the reason of Cluster API 1.12 and later until its last hook was answered. Earlier minors have reasons for the steps.
-    Upgrading,
-    /// Not, for another reason, or not known.
-    #[default]
-    No,
 }
 
 impl ClusterSeen {
@@ -97,7 +85,7 @@ impl ClusterSeen {
             initialized: is_initialized(cluster) || control_plane.as_ref().is_some_and(|seen| seen.initialized),
             control_plane,
             workers_roll: workers_roll(cluster),
-            reconciled: topology_reconciled(cluster),
+            reconciled: is_reconciled(cluster),
             pending: pending(annotation(PENDING_HOOKS)),
             ok_to_delete: annotation(OK_TO_DELETE).is_some(),
             namespace,
@@ -155,17 +143,19 @@ fn workers_roll(cluster: &Value) -> bool {
     }
 }
 
-/// The reason `ClusterUpgrading` is there since 1.12 (`internal/controllers/topology/cluster/conditions.go` 1.13.6:181), from the begin of an upgrade until
-/// `AfterClusterUpgrade` was answered; before, the condition is true as soon as the last set of workers has been told the version (1.10.5:165).
-fn topology_reconciled(cluster: &Value) -> TopologyReconciled {
-    let Some(condition) = conditions(cluster, "TopologyReconciled").next() else {
-        return TopologyReconciled::No;
-    };
-    match (condition["status"].as_str(), condition["reason"].as_str()) {
-        (Some("True"), _) => TopologyReconciled::Yes,
-        (_, Some("ClusterUpgrading")) => TopologyReconciled::Upgrading,
-        _ => TopologyReconciled::No,
-    }
+/// It is not true during an upgrade since 1.12 (`internal/controllers/topology/cluster/conditions.go` 1.13.6:181), until `AfterClusterUpgrade` was answered; before, it is true
+/// as soon as the last set of workers has been told the version (1.10.5:165). After a change of the Cluster it says what was before until Cluster API has
+/// looked; in the form of v1beta2 it tells of which generation it is.
+fn is_reconciled(cluster: &Value) -> bool {
+    let generation = cluster.pointer("/metadata/generation").and_then(Value::as_i64);
+    conditions(cluster, "TopologyReconciled")
+        .next()
+        .is_some_and(|condition| {
+            let is_of_now = condition["observedGeneration"]
+                .as_i64()
+                .is_none_or(|observed| Some(observed) >= generation);
+            condition["status"] == "True" && is_of_now
+        })
 }
 
 /// A list separated by commas (`internal/hooks/tracking.go`); hooks that nobody knows are passed over.

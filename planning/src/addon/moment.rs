@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cluster::{ClusterSeen, TopologyReconciled};
+use super::cluster::ClusterSeen;
 use super::hook::Hook;
 use super::marks::HookCalled;
 
@@ -61,26 +61,21 @@ fn last_of_upgrade(cluster: &ClusterSeen, called: Option<&HookCalled>) -> Option
     (has_begun || control_plane.is_settled() && may_begin).then_some(Hook::BeforeControlPlaneUpgrade)
 }
 
-/// Whether an upgrade of Kubernetes is over as far as the Cluster tells, or there is none.
+/// Whether an upgrade of Kubernetes is over as far as the Cluster tells, or there is none: all workers were told the version, and none roll.
 ///
-/// While Cluster API owes `AfterControlPlaneUpgrade` or one of the workers' hooks, the workers are still to come. If it owes `AfterClusterUpgrade` only: since 1.12 it
-/// has called `AfterWorkersUpgrade` then, after the last workers (`reconcile_state.go` 1.13.6:235), and the reason of `TopologyReconciled` tells these
-/// minors; earlier ones stop owing it with the call, whoever answers what (1.10.5:255). If it owes nothing, the workers are over when all were told the
-/// version and none roll: so it is without runtime hooks too, and for a class that keeps the Kubernetes version.
+/// While Cluster API owes any hook of what comes after the control plane, it is not over. `AfterClusterUpgrade` is owed before the control plane is told the version
+/// (`desired_state.go` 1.14.2:687) and the others only after that (590), so that for a moment it is the only one at the beginning too, as it is at the end; there its call
+/// tells, or that it is owed no more: earlier minors stop owing it with the call, whoever answers what (1.10.5:255), and all of them where nobody is to be called.
+/// Without runtime hooks, and for a class that keeps the Kubernetes version, none is owed.
 fn workers_are_over(cluster: &ClusterSeen) -> bool {
-    let is_pending = |hook: &Hook| cluster.pending.contains(hook);
-    let is_on_the_way = [
+    let after_the_control_plane = [
         Hook::AfterControlPlaneUpgrade,
         Hook::BeforeWorkersUpgrade,
         Hook::AfterWorkersUpgrade,
+        Hook::AfterClusterUpgrade,
     ];
-    if cluster.workers_roll || is_on_the_way.iter().any(is_pending) {
-        return false;
-    }
-    let needed = if is_pending(&Hook::AfterClusterUpgrade) {
-        TopologyReconciled::Upgrading
-    } else {
-        TopologyReconciled::Yes
-    };
-    cluster.reconciled == needed
+    let is_owed = after_the_control_plane
+        .iter()
+        .any(|hook| cluster.pending.contains(hook));
+    cluster.reconciled && !cluster.workers_roll && !is_owed
 }

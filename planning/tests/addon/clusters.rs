@@ -1,4 +1,4 @@
-use planning::addon::{ClusterSeen, Hook, PausedBy, TopologyReconciled};
+use planning::addon::{ClusterSeen, Hook, PausedBy};
 use serde_json::{Value, json};
 
 use crate::given::cluster_value;
@@ -54,7 +54,7 @@ fn a_cluster_says_the_same_in_both_api_versions() {
     assert_eq!(older, newer);
     assert_eq!(newer.paused, Some(PausedBy::Spec));
     assert!(newer.workers_roll && newer.initialized && newer.ok_to_delete && newer.deleting.is_some());
-    assert_eq!(newer.reconciled, TopologyReconciled::Upgrading);
+    assert!(!newer.reconciled);
     let pending = [Hook::AfterControlPlaneUpgrade, Hook::AfterClusterUpgrade];
     assert_eq!(newer.pending, pending.into());
 }
@@ -100,4 +100,19 @@ fn the_annotation_pauses_a_cluster_as_its_spec_does() {
     assert_eq!(seen(&cluster).paused, Some(PausedBy::Annotation));
     cluster["spec"]["paused"] = json!(true);
     assert_eq!(seen(&cluster).paused, Some(PausedBy::Spec));
+}
+
+#[test]
+fn what_cluster_api_said_of_an_earlier_generation_does_not_count() {
+    let cluster = |generation: i64, observed: Value| {
+        let condition = json!({ "type": "TopologyReconciled", "status": "True", "observedGeneration": observed });
+        let metadata = json!({ "namespace": "team", "name": "web", "generation": generation });
+        ClusterSeen::of(
+            &json!({ "metadata": metadata, "status": { "conditions": [condition] } }),
+            None,
+        )
+    };
+    assert!(cluster(7, json!(7)).reconciled);
+    assert!(!cluster(8, json!(7)).reconciled);
+    assert!(cluster(8, Value::Null).reconciled, "the form of v1beta1 does not tell");
 }

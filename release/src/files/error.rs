@@ -2,7 +2,10 @@
 
 use std::io;
 
-use crds::{names::KubernetesMinor, release_files::ReleaseFileError};
+use crds::{
+    names::KubernetesMinor,
+    release_files::{CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA, ReleaseFileError},
+};
 use thiserror::Error;
 
 use super::{MAX_FILES, MAX_NAME_BYTES, MAX_RELEASE_BYTES};
@@ -41,6 +44,9 @@ pub enum ReleaseError {
         /// What to do.
         advice: &'static str,
     },
+    /// Nobody can tell which of two templates counts.
+    #[error("{CLUSTER_ADDON_VALUES} and {CLUSTER_ADDON_VALUES_TERA}: a release has one of them; take the other out")]
+    TwoValues,
     /// A link, a directory or a device where only files may be, or the other way round for the release itself.
     #[error("{file}: is {kind}; a release is a flat directory of regular files, without links")]
     NotAFile {
@@ -191,9 +197,11 @@ impl ReleaseError {
             | Self::TooLarge { .. }
             | Self::TooManyBrackets { .. } => "ReleaseTooLarge",
             Self::VersionContradictsTag { .. } | Self::KubernetesContradictsTag { .. } => "MetadataContradictsTag",
-            Self::NotAFile { .. } | Self::FileName { .. } | Self::DuplicateFile { .. } | Self::Parse { .. } => {
-                "ReleaseFileInvalid"
-            }
+            Self::NotAFile { .. }
+            | Self::FileName { .. }
+            | Self::DuplicateFile { .. }
+            | Self::TwoValues
+            | Self::Parse { .. } => "ReleaseFileInvalid",
             Self::Condition { .. } => "ReleaseConditionInvalid",
             Self::Archive { .. } | Self::NotOneChart { .. } | Self::MissingStageChart { .. } => "ReleaseArchiveInvalid",
         }

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, io::Read, path::Path};
 use crds::{
     names::ReleaseTag,
     release_files::{
-        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, ClusterAddonConfig, METADATA, Metadata, NODE_IMAGES,
-        ReleaseFileError,
+        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA, ClusterAddonConfig, METADATA, Metadata,
+        NODE_IMAGES, ReleaseFileError,
     },
 };
 
@@ -86,7 +86,7 @@ fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Res
     } else {
         one_chart(&addon_chart, &contents)?;
         let advice = "add-ons need it, or clusteraddon.yaml when they come in stages";
-        let (values, ()) = files.read(CLUSTER_ADDON_VALUES, advice, |_| Ok(()))?;
+        let (values, ()) = files.read(values_name(files)?, advice, |_| Ok(()))?;
         AddonConfiguration::Values(values)
     };
     Ok(Charts {
@@ -94,6 +94,15 @@ fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Res
         addon_chart,
         addons,
     })
+}
+
+/// The template of the values of the only chart.
+fn values_name<F: Files>(files: &F) -> Result<&'static str, ReleaseError> {
+    match (files.has(CLUSTER_ADDON_VALUES), files.has(CLUSTER_ADDON_VALUES_TERA)) {
+        (true, true) => Err(ReleaseError::TwoValues),
+        (false, true) => Ok(CLUSTER_ADDON_VALUES_TERA),
+        (_, false) => Ok(CLUSTER_ADDON_VALUES),
+    }
 }
 
 /// The stages of the add-ons, if they have any.

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use crds::{
     names::{NameError, ReleaseTag},
-    release_files::ReleaseFileError,
+    release_files::{CLUSTER_ADDON_VALUES_TERA, ReleaseFileError},
 };
 use thiserror::Error;
 
@@ -48,6 +48,12 @@ pub enum PackError {
         path: PathBuf,
         /// What to do.
         advice: &'static str,
+    },
+    /// Nobody can tell which of two templates counts.
+    #[error("{}: is there beside {CLUSTER_ADDON_VALUES_TERA}; take one of the two out", .path.display())]
+    TwoValues {
+        /// The first of them.
+        path: PathBuf,
     },
     /// A link, device or oddly named file.
     #[error("{}: is {kind}; put a regular file there", .path.display())]

@@ -23,7 +23,7 @@ use std::{
 
 use crds::{
     names::{ReleaseTag, StackVersion},
-    release_files::{CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, HASHES, METADATA, Metadata, NODE_IMAGES},
+    release_files::{CLUSTER_ADDON_CONFIG, HASHES, METADATA, Metadata, NODE_IMAGES},
 };
 
 pub use self::{
@@ -191,9 +191,9 @@ fn build(stack: Stack, versions: &Metadata, tag: &ReleaseTag) -> Result<BTreeMap
     files.insert(files::class_chart_name(tag), class);
 
     let addon = match addons {
-        Addons::Single { chart, values } => {
-            let values = fill_file(&directory.join(CLUSTER_ADDON_VALUES), values, versions)?;
-            files.insert(CLUSTER_ADDON_VALUES.to_owned(), values);
+        Addons::Single { chart, name, values } => {
+            let values = fill_file(&directory.join(name), values, versions)?;
+            files.insert(name.to_owned(), values);
             whole_chart(
                 chart,
                 &format!("{stem}-cluster-addon"),

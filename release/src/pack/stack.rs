@@ -7,7 +7,10 @@ use std::{
 
 use crds::{
     names::{KubernetesMinor, NameError, ReleaseStem},
-    release_files::{CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, ClusterAddonConfig, Hashes, NODE_IMAGES, NodeImages},
+    release_files::{
+        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA, ClusterAddonConfig, Hashes, NODE_IMAGES,
+        NodeImages,
+    },
 };
 use serde::{Deserialize, de::IgnoredAny};
 
@@ -27,12 +30,13 @@ const NODE_IMAGES_DIRECTORY: &str = "node-images";
 const IMAGE_DIRECTORY: &str = "imageDir";
 
 /// What a release is made from.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     DESCRIPTION,
     CLASS,
     ADDON,
     CLUSTER_ADDON_CONFIG,
     CLUSTER_ADDON_VALUES,
+    CLUSTER_ADDON_VALUES_TERA,
     NODE_IMAGES,
     NODE_IMAGES_DIRECTORY,
 ];
@@ -58,8 +62,12 @@ pub(super) struct Stack {
 /// The two forms of add-ons.
 #[derive(Debug)]
 pub(super) enum Addons {
-    /// A directory with one chart, and its values template.
-    Single { chart: Tree, values: Vec<u8> },
+    /// A directory with one chart, and its values template, which has this name.
+    Single {
+        chart: Tree,
+        name: &'static str,
+        values: Vec<u8>,
+    },
     /// A directory with one chart per stage, and the text of clusteraddon.yaml.
     Stages { charts: Tree, stages: Vec<u8> },
 }
@@ -103,12 +111,12 @@ impl Stack {
             ADDON,
             "put the chart of the add-ons there, or one directory per chart with a clusteraddon.yaml beside",
         )?;
-        let values = tree.files.get(CLUSTER_ADDON_VALUES);
+        let values = values(&tree)?;
         let node_images = node_images(&tree)?;
         let hashes = Hashes {
             cluster_stack: tree.hash(),
             cluster_addon_dir: charts.hash(),
-            cluster_addon_values: values.map_or_else(String::new, |values| hash(values)),
+            cluster_addon_values: values.map_or_else(String::new, hash_of_values),
             node_image_dir: Tree::read(directory, &[NODE_IMAGES, NODE_IMAGES_DIRECTORY])?.hash(),
         };
         let addons = match (tree.description(CLUSTER_ADDON_CONFIG)?, values) {
@@ -119,8 +127,9 @@ impl Stack {
                     stages: stages.to_owned(),
                 }
             }
-            (None, Some(values)) => Addons::Single {
+            (None, Some((name, values))) => Addons::Single {
                 chart: charts,
+                name,
                 values: values.clone(),
             },
             (None, None) => {
@@ -140,6 +149,26 @@ impl Stack {
             node_images,
             hashes,
         })
+    }
+}
+
+/// The template of the values of the only chart, with its name.
+fn values(tree: &Tree) -> Result<Option<(&'static str, &Vec<u8>)>, PackError> {
+    let named = |name| tree.files.get(name).map(|values| (name, values));
+    let (go, tera) = (named(CLUSTER_ADDON_VALUES), named(CLUSTER_ADDON_VALUES_TERA));
+    if go.is_some() && tera.is_some() {
+        let path = tree.path(CLUSTER_ADDON_VALUES);
+        return Err(PackError::TwoValues { path });
+    }
+    Ok(go.or(tera))
+}
+
+/// That of csctl for what csctl knows. The same text under the other name is another template.
+fn hash_of_values((name, values): (&str, &Vec<u8>)) -> String {
+    if name == CLUSTER_ADDON_VALUES {
+        hash(values)
+    } else {
+        hash(&[name.as_bytes(), values].concat())
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn next_after(stack: &Stack, releases: &Path) -> Result<Next, PackErr
         .map(|version| if same_images { version } else { after(&version) });
 
     let (charts, values, stages_now) = match &stack.addons {
-        Addons::Single { chart, values } => (chart, text(values), None),
+        Addons::Single { chart, values, .. } => (chart, text(values), None),
         Addons::Stages { charts, stages } => (charts, None, Some(stages)),
     };
     // What quotes a version that moves on is not the same any more, though its source is.

@@ -272,6 +272,23 @@ fn single_chart_of_add_ons_gets_name_version_and_values() {
         chart.ends_with("version: v0-sha.abc\nappVersion: v0-sha.abc\n"),
         "{chart}"
     );
+
+    // The same as a template of Tera; nobody can tell which of two counts.
+    let go = stack.path().join("cluster-addon-values.yaml");
+    fs::copy(&go, stack.path().join("cluster-addon-values.yaml.tera")).unwrap();
+    let both = pack::create(stack.path(), output.path(), &given("v1")).expect_err("two templates");
+    assert!(both.to_string().contains("take one of the two out"), "{both}");
+    fs::remove_file(go).unwrap();
+    let packed = created(stack.path(), output.path(), &given("v1"));
+    let released = Release::open(&packed.directory, &packed.tag).expect("what was packed can be used");
+    let charts = released.charts.expect("it was opened for clusters");
+    let AddonConfiguration::Values(values) = charts.addons else {
+        panic!("it has no stages")
+    };
+    assert_eq!(values.name, "cluster-addon-values.yaml.tera");
+    fs::write(packed.directory.join("cluster-addon-values.yaml"), "values: |\n").unwrap();
+    let both = Release::open(&packed.directory, &packed.tag).expect_err("two templates");
+    assert!(both.to_string().contains("a release has one of them"), "{both}");
 }
 
 #[test]

@@ -202,6 +202,17 @@ const STAGES: Manifests = Manifests {
     ],
 };
 
+impl Source {
+    /// Whether these parts have it.
+    fn is_of(&self, parts: Parts) -> bool {
+        match parts {
+            Parts::Matrix => true,
+            Parts::Clusters => self.module.folder == NEWEST.folder,
+            _ => !self.is_of_matrix,
+        }
+    }
+}
+
 /// Builds the managers that these parts have, by their names.
 pub(super) fn build(
     workspace: &Workspace,
@@ -211,7 +222,7 @@ pub(super) fn build(
 ) -> anyhow::Result<BTreeMap<String, Manager>> {
     SOURCES
         .iter()
-        .filter(|source| !source.is_of_matrix || parts == Parts::Matrix)
+        .filter(|source| source.is_of(parts))
         .map(|source| {
             let config = source.manifests.fetch(workspace, cache, go)?.join(source.config);
             let program = source

@@ -43,6 +43,8 @@ pub(crate) enum Parts {
     Matrix,
     /// A control plane and the CRDs of other projects.
     ControlPlane,
+    /// The same, the newest Cluster API and what plays nodes.
+    Clusters,
     /// The same, and Keystone and Glance.
     OpenStack,
     /// The real Helms.
@@ -116,6 +118,10 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
         lab.managers.extend(managers::build(workspace, &cache, &go, parts)?);
         lab.kwok = Some(managers::build_kwok(workspace, &cache, &go)?);
         lab.node = Some(node::build(workspace, &cache, &go)?);
+    }
+    if parts == Parts::Clusters {
+        lab.managers.extend(managers::build(workspace, &cache, &go, parts)?);
+        lab.kwok = Some(managers::build_kwok(workspace, &cache, &go)?);
     }
     describe(workspace, &lab)?;
     Ok(begin.elapsed())

@@ -1,0 +1,227 @@
+//! Add-ons in a cluster: what its API server tells of wakes those that it concerns, and nobody asks in between.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use http::Method;
+use operator_kit::in_memory::Served;
+use operator_kit::workload::Dial;
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use super::super::{STACK, operated_over, publish, until};
+use super::*;
+use crate::workloads::tests::{Wires, good_kubeconfig};
+
+/// What the cluster serves.
+static WORKLOAD: [Served; 4] = [
+    Served::of_the_cluster(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    ),
+    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
+    Served::namespaced("", "v1", "ConfigMap", "configmaps"),
+    Served::namespaced("example.org", "v1", "Lathe", "lathes"),
+];
+
+/// What differs from the small stack: a list of stages, the first of which waits for objects of others.
+const STAGES: [(&str, &str); 4] = [
+    (
+        "clusteraddon.yaml",
+        "apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\naddonStages:\n  AfterControlPlaneInitialized:\n  - name: network\n    action: apply\n    \
+         waitForPreCondition:\n      objects:\n      - {key: tide, apiVersion: v1, kind: ConfigMap, name: tide, namespace: fleet}\n      \
+         - {key: lathe, apiVersion: example.org/v1, kind: Lathe, name: one, namespace: fleet}\n      \
+         conditions: tide.data.level == \"high\" && lathe.spec.speed == 3\n",
+    ),
+    (
+        "cluster-addon/network/Chart.yaml",
+        "apiVersion: v2\nname: network\ntype: application\nversion: v0\n",
+    ),
+    ("cluster-addon/network/values.yaml", "{}\n"),
+    (
+        "cluster-addon/network/templates/nets.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: nets, namespace: fleet}\ndata: {mesh: fine}\n",
+    ),
+];
+
+static STAGED: LazyLock<TempDir> = LazyLock::new(|| {
+    let root = TempDir::new().expect("a folder");
+    let is_of_class = |(path, _): &(&str, &str)| !path.starts_with("cluster-addon");
+    let files: Vec<_> = STACK.into_iter().filter(is_of_class).chain(STAGES).collect();
+    publish(root.path(), "docker-harbor-1-34", &files, &["v1"]);
+    root
+});
+
+/// The management cluster, and one that is reached from there.
+struct Reached {
+    server: Server,
+    workload: Server,
+    /// It takes requests and answers none.
+    hangs: Arc<AtomicBool>,
+}
+
+/// What comes of a journey while an operator looks after the add-ons of `wharf` in a cluster that is there and answers.
+fn reaching<T>(flags: &[&str], journey: impl AsyncFnOnce(&Reached) -> T) -> T {
+    install_crypto();
+    let (server, workload) = (begin(None), Server::new(&WORKLOAD, None));
+    workload.apply(&super::super::namespace("fleet"));
+    workload.hide(Some("example.org"));
+    let flags = [&["--cluster-addons"], flags].concat();
+    let wires = Wires::to(&workload);
+    let hangs = Arc::clone(&wires.hangs);
+    let wires: Arc<dyn Dial> = Arc::new(wires);
+    let reached = Reached {
+        server,
+        workload,
+        hangs,
+    };
+    let server = &reached.server;
+    operated_over(Some(wires), server, (STAGED.path(), &flags), async |_| {
+        with_class(server);
+        server.apply(&control_plane("wharf"));
+        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        server.apply(&good_kubeconfig("t"));
+        sleep(LONG).await;
+        journey(&reached).await
+    })
+}
+
+fn tide(level: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "tide", "namespace": "fleet" }, "data": { "level": level },
+    })
+}
+
+/// From now on there are lathes, and there is one.
+fn lathe(workload: &Server) {
+    workload.hide(None);
+    workload.apply(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "lathes.example.org" },
+    }));
+    workload.apply(&json!({
+        "apiVersion": "example.org/v1", "kind": "Lathe", "metadata": { "name": "one", "namespace": "fleet" }, "spec": { "speed": 3 },
+    }));
+}
+
+/// What the first stage waits for.
+fn waits_for(server: &Server) -> String {
+    let addon = server.find(ADDON, NAME);
+    let message = addon.pointer("/status/stages/0/message");
+    message.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Waits until something is so, which takes less than a second: whoever is told of what happens needs no more.
+async fn soon(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    until(is_so).await;
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+fn is_there(workload: &Server) -> bool {
+    !workload.find("ConfigMap", "nets").is_null()
+}
+
+#[test]
+fn f46_a_stage_goes_on_as_soon_as_what_it_waits_for_is_so_and_nobody_asks_in_between() {
+    reaching(&[], async |Reached { server, workload, .. }| {
+        assert_eq!(waits_for(server), "the Lathe fleet/one is not there yet");
+        // Discovery is read a moment after a CRD has come.
+        lathe(workload);
+        soon(|| waits_for(server) == "the ConfigMap fleet/tide is not there yet").await;
+        assert!(workload.is_watched_by_name("ConfigMap", "tide"));
+        // What comes of a CRD is followed for a while.
+        sleep(LONG).await;
+        let reads = workload.calls_about("ConfigMap", "tide");
+        sleep(5 * LONG).await;
+        assert_eq!(workload.calls_about("ConfigMap", "tide"), reads);
+        assert!(workload.is_watched_by_name("Lathe", "one"));
+        workload.apply(&tide("low"));
+        soon(|| waits_for(server) == "`tide.data.level == \"high\"` is false: tide.data.level is \"low\"").await;
+        workload.apply(&tide("high"));
+        soon(|| is_there(workload)).await;
+        sleep(LONG).await;
+        assert!(told(server, NAME, "Ready").starts_with("True/"));
+        assert!(
+            !workload.is_watched_by_name("ConfigMap", "tide"),
+            "nothing waits for it"
+        );
+        assert!(!workload.is_watched_by_name("Lathe", "one"));
+    });
+}
+
+#[test]
+fn without_a_watch_what_a_stage_waits_for_is_read_now_and_then() {
+    reaching(&["--workload-watches=1"], async |Reached { workload, .. }| {
+        assert!(!workload.is_watched_by_name("ConfigMap", "tide"));
+        lathe(workload);
+        sleep(LONG).await;
+        workload.apply(&tide("high"));
+        let begun = Instant::now();
+        until(|| is_there(workload)).await;
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn what_a_stage_waits_for_and_cannot_be_read_is_read_again_though_nothing_changes() {
+    reaching(&[], async |Reached { server, workload, .. }| {
+        lathe(workload);
+        sleep(LONG).await;
+        workload.refuse(Method::GET, "ConfigMap", Some("not now"));
+        workload.apply(&tide("high"));
+        soon(|| waits_for(server).contains("not now")).await;
+        sleep(Duration::from_secs(10)).await;
+        workload.refuse(Method::GET, "ConfigMap", None);
+        until(|| is_there(workload)).await;
+    });
+}
+
+#[test]
+fn what_somebody_takes_away_in_a_cluster_comes_back_at_once_and_of_a_cluster_that_is_gone_nothing_is_followed() {
+    reaching(&[], async |Reached { server, workload, .. }| {
+        lathe(workload);
+        workload.apply(&tide("high"));
+        sleep(LONG).await;
+        let before = uid(&workload.find("ConfigMap", "nets"));
+        workload.delete("ConfigMap", "nets");
+        soon(|| is_there(workload)).await;
+        assert_ne!(uid(&workload.find("ConfigMap", "nets")), before);
+        sleep(LONG).await;
+        assert!(workload.is_watched("ConfigMap", labels::PART_OF));
+        server.delete(CLUSTER, "wharf");
+        sleep(2 * LONG).await;
+        assert_eq!(server.find(ADDON, NAME), Value::Null);
+        assert!(!workload.is_watched("ConfigMap", labels::PART_OF));
+        let calls = workload.calls();
+        sleep(LONG).await;
+        assert_eq!(workload.calls(), calls);
+    });
+}
+
+#[test]
+fn a_cluster_that_no_longer_answers_is_told_and_one_that_answers_again_is_looked_at() {
+    reaching(
+        &[],
+        async |Reached {
+                   server,
+                   workload,
+                   hangs,
+               }| {
+            lathe(workload);
+            sleep(LONG).await;
+            assert!(told(server, NAME, "ClusterReady").starts_with("True/"));
+            hangs.store(true, Ordering::SeqCst);
+            until(|| told(server, NAME, "ClusterReady").starts_with("False/")).await;
+            workload.apply(&tide("high"));
+            sleep(LONG).await;
+            assert!(!is_there(workload));
+            hangs.store(false, Ordering::SeqCst);
+            // It is asked again after a pause, and what happened meanwhile was told by nobody.
+            until(|| is_there(workload)).await;
+            sleep(LONG).await;
+            assert!(told(server, NAME, "ClusterReady").starts_with("True/"));
+        },
+    );
+}
