@@ -148,6 +148,9 @@ fn words(outcome: &Outcome, objects: &[WatchedObject]) -> String {
             )
         }
         Outcome::Missing(Missing::Path { path }) => format!("{path} is not there yet"),
+        Outcome::Wrong { .. } if objects.iter().any(is_secret) => {
+            "the expression cannot be evaluated; why is not shown, since it may ask for what is in a Secret".to_owned()
+        }
         Outcome::Wrong { message } => message.clone(),
     }
 }
