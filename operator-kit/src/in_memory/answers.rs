@@ -23,8 +23,16 @@ pub(super) fn refused(refusal: &Refusal) -> Value {
     })
 }
 
+/// What an API server says of itself at this path.
+pub(super) fn about_itself(kinds: &'static [Served], path: &str, hidden: Option<&str>) -> Value {
+    match path {
+        "/version" => json!({ "major": "1", "minor": "34", "gitVersion": "v1.34.0" }),
+        path => discovery(kinds, path == "/api", hidden),
+    }
+}
+
 /// What is served, of the core group or of all others but one.
-pub(super) fn discovery(kinds: &'static [Served], core: bool, hidden: Option<&str>) -> Value {
+fn discovery(kinds: &'static [Served], core: bool, hidden: Option<&str>) -> Value {
     let shown = kinds.iter().filter(|kind| Some(kind.group) != hidden);
     let mut groups: Vec<&Served> = shown.filter(|kind| kind.group.is_empty() == core).collect();
     groups.sort_by_key(|kind| kind.group);

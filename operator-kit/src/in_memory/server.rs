@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tower::service_fn;
 
-use super::answers::{discovery, refused, repeated};
+use super::answers::{about_itself, refused, repeated};
 use super::api::{Api, Happened, Key, OLDEST, Refusal, Served, Write};
 use super::asked::{Asked, Scope};
 
@@ -357,16 +357,10 @@ fn line(told: &Value) -> String {
 
 impl Inner {
     fn perform(&mut self, head: &http::request::Parts, body: &[u8]) -> Result<Answer, Refusal> {
-        if let path @ ("/api" | "/apis") = head.uri.path() {
+        if let path @ ("/api" | "/apis" | "/version") = head.uri.path() {
             return Ok(Answer::Whole {
                 code: 200,
-                body: discovery(self.kinds, path == "/api", self.hidden),
-            });
-        }
-        if head.uri.path() == "/version" {
-            return Ok(Answer::Whole {
-                code: 200,
-                body: json!({ "major": "1", "minor": "34", "gitVersion": "v1.34.0" }),
+                body: about_itself(self.kinds, path, self.hidden),
             });
         }
         let mut asked = Asked::of(self.kinds, head, body)?;
