@@ -79,7 +79,7 @@ impl Pair {
     }
 
     /// What makes a connection of this process one by TLS.
-    fn acceptor(&self) -> Result<TlsAcceptor> {
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor> {
         crate::use_one_cryptography();
         let chain =
             CertificateDer::from_pem_slice(self.certificate.as_bytes()).context("unable to read a certificate")?;
