@@ -6,7 +6,7 @@ use super::BenchArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct AddonsArguments {
-    /// Which measures; all without this. The clusters are made and upgraded for each of them
+    /// Which measures; all without this. What one of them needs of the others is done in any case
     #[arg(value_enum, value_name = "MEASURE", conflicts_with = "record")]
     pub(crate) measures: Vec<AddonsMeasure>,
     /// Clusters, each of which gets six objects of six kinds

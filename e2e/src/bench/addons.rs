@@ -50,7 +50,7 @@ async fn course(place: &Place, arguments: &AddonsArguments, progress: &Progress)
     let install = Box::pin(step::install(place, &mut operated, &names, progress)).await?;
     if is_wanted(AddonsMeasure::Idle) {
         runs.push(Run::Idle(
-            idle::measure(place, &mut operated, arguments, progress).await?,
+            Box::pin(idle::measure(place, &mut operated, arguments, progress)).await?,
         ));
     }
     let mut upgrade = None;
@@ -74,7 +74,7 @@ async fn course(place: &Place, arguments: &AddonsArguments, progress: &Progress)
         Some(install).filter(|_| is_wanted(AddonsMeasure::Install) || is_wanted(AddonsMeasure::Upgrade)),
         upgrade.filter(|_| is_wanted(AddonsMeasure::Upgrade)),
     ];
-    let written = beside_raw_writer(place, arguments, &names, steps, progress).await?;
+    let written = Box::pin(beside_raw_writer(place, arguments, &names, steps, progress)).await?;
     Ok(written.into_iter().chain(runs).collect())
 }
 

@@ -55,7 +55,7 @@ pub(super) async fn measure(
     let before = answers(&operated.operator.metrics().await?)?;
     let fleet = Fleet::new(&place.ground.client, &place.namespace);
     let class = &place.classes[0];
-    let calls = calls(fleet.change_all(names, class).await?)?;
+    let calls = calls(&fleet.change_all(names, class).await?)?;
     let complete = fleet.until_complete(names.len(), class, &mut operated.operator, progress);
     let heard = calling(&client, &calls, complete).await?;
     place.until_quiet(progress).await?;
@@ -73,10 +73,10 @@ pub(super) async fn measure(
 }
 
 /// Path and body of every call, those for one cluster one round of all clusters apart.
-fn calls(clusters: Vec<DynamicObject>) -> Result<Vec<(String, Vec<u8>)>> {
+fn calls(clusters: &[DynamicObject]) -> Result<Vec<(String, Vec<u8>)>> {
     let mut calls = Vec::new();
     for (hook, handler) in CALLED {
-        for cluster in &clusters {
+        for cluster in clusters {
             let mut cluster = cluster.clone();
             cluster.metadata.managed_fields = None;
             let request = json!({

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use super::{
     place::{Operated, Place},
     run::Idle,
+    step::sum,
 };
 use crate::{
     arguments::addons::AddonsArguments,
@@ -40,19 +41,15 @@ pub(super) async fn measure(
     let (after, elapsed) = (Usage::of(operated.process)?, begin.elapsed());
     let watches = place.watches().await? - operated.watches;
     let requests = place.requests_since(marks).await?;
-    let all = |narrow: fn(AuditEvents) -> AuditEvents| -> usize {
-        let narrowed = requests.iter().cloned().map(narrow);
-        narrowed.map(|events| events.len()).sum()
-    };
     let clusters = usize::from(arguments.clusters);
     let each = |number: f64| rounded(number / count(clusters), 3);
     let cpu = after.cpu.saturating_sub(before.cpu).as_secs_f64();
     Ok(Idle {
         clusters,
         seconds: arguments.seconds,
-        writes: all(AuditEvents::writes),
-        lease_renewals: all(AuditEvents::lease_writes),
-        reads: all(AuditEvents::reads_other_than_watch),
+        writes: sum(&requests, AuditEvents::writes),
+        lease_renewals: sum(&requests, AuditEvents::lease_writes),
+        reads: sum(&requests, AuditEvents::reads_other_than_watch),
         watches_per_cluster: each(watches),
         empty_rss_mib: operated.empty.resident_mib,
         rss_mib: after.resident_mib,

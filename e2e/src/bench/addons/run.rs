@@ -3,7 +3,10 @@
 use e2e::{audit::AuditEvents, usage::rounded};
 use serde::Serialize;
 
-use super::{raw::Raw, step::Step};
+use super::{
+    raw::Raw,
+    step::{Step, sum},
+};
 use crate::{
     arguments::addons::AddonsArguments,
     bench::report::{Goal, Row, count},
@@ -121,10 +124,6 @@ type Cells = [String; 6];
 
 impl Beside {
     pub(super) fn of(arguments: &AddonsArguments, step: &Step, raw: &Raw) -> Self {
-        let all = |narrow: fn(AuditEvents) -> AuditEvents| -> usize {
-            let narrowed = step.requests.iter().cloned().map(narrow);
-            narrowed.map(|events| events.len()).sum()
-        };
         let clusters = usize::from(arguments.clusters);
         let [seconds, raw_seconds] = [step.took, raw.took].map(|took| took.as_secs_f64());
         Self {
@@ -134,9 +133,9 @@ impl Beside {
             raw_seconds: rounded(raw_seconds, 2),
             raw_clusters_seconds: rounded(raw.clusters_took.as_secs_f64(), 2),
             ratio: rounded(seconds / raw_seconds, 2),
-            writes: all(AuditEvents::writes),
+            writes: sum(&step.requests, AuditEvents::writes),
             raw_writes: raw.writes,
-            reads_other_than_watch: all(AuditEvents::reads_other_than_watch),
+            reads_other_than_watch: sum(&step.requests, AuditEvents::reads_other_than_watch),
             renderings: step.renderings,
             renderings_per_distinct_values: rounded(step.renderings / count(clusters), 3),
             cpu_seconds: rounded(step.cpu.as_secs_f64(), 2),

@@ -91,6 +91,12 @@ async fn step(
     })
 }
 
+/// How many requests of one sort there were to all API servers.
+pub(super) fn sum(requests: &[AuditEvents], narrow: fn(AuditEvents) -> AuditEvents) -> usize {
+    let narrowed = requests.iter().cloned().map(narrow);
+    narrowed.map(|events| events.len()).sum()
+}
+
 /// Charts that were rendered and not taken from what is kept of past renderings.
 fn renderings(metrics: &Metrics) -> f64 {
     let rendered = metrics.sum("stackwright_renders_total", &[("outcome", "rendered")]);
