@@ -167,11 +167,6 @@ impl StackSource {
         Self::copied(&source_of(QUAY, version))
     }
 
-    /// The same of our stack of kubeadm's control planes.
-    pub fn yard(version: &str) -> Result<Self> {
-        Self::copied(&source_of(YARD, version))
-    }
-
     fn copied(source: &Path) -> Result<Self> {
         let folder = tempfile::tempdir().context("failed to make a folder")?;
         copy(source, &folder.path().join("stack"))?;
