@@ -255,7 +255,8 @@ async fn disturbed(journey: &mut Journey, worlds: &Worlds, deaths: Deaths, lives
     scene.end(journey, &dates).await
 }
 
-/// Goes one part with operators that die early, until there is nothing to write any more. One is alive in the end.
+/// Goes one part with operators that die early, until there is nothing to write any more. One is alive in the end. What is
+/// done once more, because nobody has noted or seen it, is not what every life ends with.
 async fn dying(cluster: Cluster<'_>, scene: &mut Scene, deaths: Deaths, lives: &mut Vec<String>) -> Result<()> {
     let station = scene.ground.version().await?;
     let Scene {
@@ -294,7 +295,6 @@ async fn dying(cluster: Cluster<'_>, scene: &mut Scene, deaths: Deaths, lives: &
             operator.take().context("an operator lives")?.kill().await?;
             lives.push(format!("{} {point:?}", stopped.write));
             if point == Point::AfterCommit && !done.insert(stopped.write.to_string()) {
-                // What is done once more, because nobody has noted or seen it, must not be what every life ends with.
                 first += 1;
             }
             match deaths.meanwhile {
@@ -311,7 +311,6 @@ async fn dying(cluster: Cluster<'_>, scene: &mut Scene, deaths: Deaths, lives: &
         travelled = travelling => travelled?,
         lived = living => lived?,
     }
-    // Nobody waits for it: nobody dies any more.
     drop(proxy.strike_at(usize::MAX, Point::BeforeForwarding));
     if operator.is_none() {
         *operator = Some(Operator::start(journey.lab(), &journey.options)?);
