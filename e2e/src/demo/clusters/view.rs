@@ -197,7 +197,7 @@ mod tests {
         let object = |name: &str, stage: &str, status: &str| json!({ "kind": "ConfigMap", "name": name, "stage": stage, "status": status });
         let view = view(&json!({
             "stages": [
-                { "name": "network", "action": "apply", "phase": "WaitingForPostCondition", "message": "no replica" },
+                { "name": "network", "action": "apply", "phase": "waitingForPostCondition", "message": "no replica" },
                 { "name": "lighthouse", "action": "apply", "phase": "Pending" },
             ],
             "resources": [
@@ -234,12 +234,12 @@ mod tests {
         let version = json!({ "clusterStack": "shim-quay-1-35-v2", "version": "v2" });
         let mut status = json!({
             "ready": true, "target": version, "applied": version,
-            "stages": [{ "name": "network", "action": "apply", "phase": "Done" }],
+            "stages": [{ "name": "network", "action": "apply", "phase": "done" }],
             "resources": [{ "kind": "ConfigMap", "name": "routes", "stage": "network", "status": "synced" }],
         });
         assert!(view(&status)?.is_complete("shim-quay-1-35-v2"));
         assert!(!view(&status)?.is_complete("shim-quay-1-35-v4"));
-        status["stages"][0]["phase"] = "ApplyingOrDeleting".into();
+        status["stages"][0]["phase"] = "applyingOrDeleting".into();
         assert!(!view(&status)?.is_complete("shim-quay-1-35-v2"));
         Ok(())
     }
