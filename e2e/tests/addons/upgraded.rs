@@ -13,6 +13,7 @@ use e2e::{
     releases::StackSource,
     shim::{Hold, cluster},
 };
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
@@ -194,5 +195,71 @@ fn a6_a_class_with_the_same_add_ons_writes_nothing_to_the_workload_cluster() -> 
         let written = ground.written_since(mark).await?;
         ensure!(written.is_empty(), "{written:#?}");
         Ok(())
+    })
+}
+
+/// How long the Go operator asked before it took a stage that still waits for done.
+const PATIENCE_OF_THE_GO_OPERATOR: SignedDuration = SignedDuration::from_secs(20);
+
+/// What the second release of the journey below no longer has.
+const SERVICE: &str = "---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .Release.Name }}-lighthouse
+  namespace: quay
+spec:
+  clusterIP: None
+  selector:
+    app: {{ .Release.Name }}-lighthouse
+";
+
+/// A9, F5: and what the release no longer has goes when all of them are done, not before.
+#[test]
+fn a9_f5_an_upgrade_of_the_same_kubernetes_waits_for_its_first_stage_for_as_long_as_it_takes_and_then_does_the_rest()
+-> Result<()> {
+    on_the_newest(async |journey, ground| {
+        let first = class(journey, "v2", "v2").await?;
+        let source = StackSource::quay("v2")?;
+        source.replace("cluster-addon/lighthouse/templates/note.yaml", SERVICE, "")?;
+        source.replace(
+            "cluster-addon/network/templates/agent.yaml",
+            stack::image("v2"),
+            stack::image("v3"),
+        )?;
+        let second = journey.releases.publish_next(&source.path())?;
+        release_of(journey, &second, "v2", "v3").await?;
+        journey.apply(cluster(CLUSTER, &first, "v1.35.0", 1)).await?;
+        ground.complete(journey, &first, "v2").await?;
+        let client = ground.workload.client();
+        let service = "Service cluster-addon-lighthouse";
+
+        lose_the_network(ground).await?;
+        set_topology(journey, &second, "v1.35.0").await?;
+        eventually(SOON * 2, "the first stage to wait for long", async || {
+            let addon = journey.api::<ClusterAddon>().get(&name_for(CLUSTER)).await?;
+            let told = status(&addon);
+            let stage = told.stages.first().context("no stage")?;
+            let since = stage.since.as_ref().context("it does not wait")?.0;
+            ensure!(stage.phase == StagePhase::WaitingForPostCondition, "{told:#?}");
+            ensure!(
+                Timestamp::now().duration_since(since) > PATIENCE_OF_THE_GO_OPERATOR,
+                "{since}"
+            );
+            ensure!(!told.ready && told.applied != told.target, "{told:#?}");
+            Ok(())
+        })
+        .await?;
+        let there = stack::marked(&client, &ground.home).await?;
+        ensure!(there.contains(service), "nothing goes before all is done: {there:#?}");
+
+        ground.with_kubelets()?;
+        until_addon(journey, "all stages to be done", |told| {
+            told.ready && told.applied == told.target && told.stages.iter().all(|stage| stage.phase == StagePhase::Done)
+        })
+        .await?;
+        let there = stack::marked(&client, &ground.home).await?;
+        ensure!(!there.contains(service), "{there:#?}");
+        ground.looks_write_nothing(journey, "upgraded").await
     })
 }
