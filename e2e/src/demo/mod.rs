@@ -21,11 +21,7 @@ mod text;
 mod tree;
 mod watches;
 
-use std::{
-    path::Path,
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+use std::{path::Path, process::ExitCode, time::Instant};
 
 use anyhow::{Context, Result};
 
@@ -107,11 +103,7 @@ async fn play(
         "It takes little more than a minute where little else runs. Ctrl-C ends it at any moment and leaves nothing behind."
     });
     let cast = signals.unless_asked(set_up(arguments, stage, screen)).await?;
-    let pause = if screen.is_live() {
-        Duration::from_secs(arguments.pause)
-    } else {
-        Duration::ZERO
-    };
+    let pause = screen.pause(arguments.pause);
     let picture = Picture::of(stage.namespace(), acts::INTRUDER);
     let mut play = Play::begin(&cast, stage, screen, picture, pause)?;
     signals.unless_asked(play.all_but_the_last()).await?;

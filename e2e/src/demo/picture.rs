@@ -400,6 +400,17 @@ fn release_row(name: &str, release: &ClusterStackRelease) -> Row {
     }
 }
 
+/// What was there when somebody waited in vain.
+pub(super) fn last_seen(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "last seen: nothing".to_owned();
+    }
+    let lines = rows
+        .iter()
+        .map(|row| format!("\n{} {}: {} {}", row.id.0, row.id.1, row.state, row.note));
+    format!("last seen:{}", lines.collect::<String>())
+}
+
 /// What the condition Ready says, in the words of the screen.
 pub(super) fn condition_words(conditions: &[Condition], going: bool) -> (Tone, String, String) {
     if going {

@@ -12,7 +12,7 @@ use tokio::time::{interval, sleep};
 
 use super::{
     cast::Cast,
-    picture::{Id, Picture},
+    picture::{Id, Picture, last_seen},
     screen::Screen,
     stage::Stage,
     summary::ImagesPlayed,
@@ -92,7 +92,11 @@ impl<'a> Play<'a> {
         let mut beat = interval(BEAT);
         while !holds(&self.picture) {
             if since.elapsed() > DEADLINE {
-                bail!("waited {} for {what}\n{}", short(since.elapsed()), self.last_seen());
+                bail!(
+                    "waited {} for {what}\n{}",
+                    short(since.elapsed()),
+                    last_seen(&self.picture.rows())
+                );
             }
             tokio::select! {
                 change = self.watches.next() => self.take(change),
@@ -178,18 +182,5 @@ impl<'a> Play<'a> {
             next = self.watches.arrived();
         }
         self.screen.show(self.picture.rows());
-    }
-
-    fn last_seen(&self) -> String {
-        let rows = self.picture.rows();
-        let lines = rows
-            .iter()
-            .map(|row| format!("{} {}: {} {}", row.id.0, row.id.1, row.state, row.note));
-        let lines: Vec<_> = lines.collect();
-        if lines.is_empty() {
-            "last seen: nothing".to_owned()
-        } else {
-            format!("last seen:\n{}", lines.join("\n"))
-        }
     }
 }

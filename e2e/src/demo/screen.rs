@@ -84,6 +84,11 @@ impl Screen {
         self.live.is_some()
     }
 
+    /// How long those who watch are given to read; nobody else waits.
+    pub(super) fn pause(&self, seconds: u64) -> Duration {
+        Duration::from_secs(if self.is_live() { seconds } else { 0 })
+    }
+
     /// Begins a chapter.
     pub(super) fn heading(&mut self, text: &str) {
         let text = self.painted(BOLD, text);

@@ -7,7 +7,7 @@ mod ground;
 mod play;
 mod view;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 
@@ -69,11 +69,7 @@ async fn play(
     signals: &mut Signals,
 ) -> Result<(), Stop> {
     let started = Instant::now();
-    let pause = if screen.is_live() {
-        Duration::from_secs(arguments.pause)
-    } else {
-        Duration::ZERO
-    };
+    let pause = screen.pause(arguments.pause);
     let mut play = Play::begin(ground, screen, pause);
     signals.unless_asked(play.all_but_the_last()).await?;
     if arguments.keep {

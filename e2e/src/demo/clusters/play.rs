@@ -12,7 +12,7 @@ use kube::{
 use tokio::time::sleep;
 
 use super::{
-    super::{screen::Screen, text::short},
+    super::{picture::last_seen, screen::Screen, text::short},
     ground::{CLUSTER, Ground},
     view::View,
 };
@@ -85,7 +85,11 @@ impl<'a> Play<'a> {
                 break;
             }
             if since.elapsed() > DEADLINE {
-                bail!("waited {} for {what}\n{}", short(since.elapsed()), self.last_seen());
+                bail!(
+                    "waited {} for {what}\n{}",
+                    short(since.elapsed()),
+                    last_seen(&self.view.rows())
+                );
             }
             sleep(BEAT).await;
         }
@@ -147,18 +151,5 @@ impl<'a> Play<'a> {
     fn objects(&self, (group, version, kind): (&str, &str, &str)) -> Api<DynamicObject> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         Api::namespaced_with(self.client.clone(), self.ground.namespace(), &resource)
-    }
-
-    fn last_seen(&self) -> String {
-        let rows = self.view.rows();
-        let lines = rows
-            .iter()
-            .map(|row| format!("{} {}: {} {}", row.id.0, row.id.1, row.state, row.note));
-        let lines: Vec<_> = lines.collect();
-        if lines.is_empty() {
-            "last seen: nothing".to_owned()
-        } else {
-            format!("last seen:\n{}", lines.join("\n"))
-        }
     }
 }
