@@ -6,7 +6,7 @@ mod workloads;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use operator_kit::flags::{Address, LeaseArgs, LogArgs, RequestArgs, ScopeArgs, address, bytes, duration};
 use operator_kit::telemetry::Collector;
 use sourcing::{DownloadArgs, UsualArgs};
@@ -71,13 +71,13 @@ pub(crate) struct Args {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) clusterstackrelease_concurrency: Option<u16>,
 
-    /// How many ClusterAddons are worked on at once, with --cluster-addons; without effect otherwise.
+    /// How many ClusterAddons are worked on at once; without effect with --cluster-addons=false.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) clusteraddon_concurrency: Option<u16>,
 
     /// Look after the add-ons of Clusters whose class is of a cluster stack: apply them stage by stage in the workload clusters, keep them so, and answer the
-    /// lifecycle hooks of Cluster API. Not complete in this version, so not for clusters that are needed.
-    #[arg(long)]
+    /// lifecycle hooks of Cluster API. With false nobody does.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) cluster_addons: bool,
 
     #[command(flatten)]
@@ -216,8 +216,9 @@ mod tests {
             "--hook-cert-dir=/tmp/k8s-hook-server/serving-certs/",
         ])
         .expect("flags of the contract");
-        let idle = args.without_effect();
-        assert_eq!(idle, ["--clusteraddon-concurrency", "--hook-cert-dir"]);
+        assert_eq!(args.without_effect(), Vec::<&str>::new());
+        assert!(args.cluster_addons);
+        assert_eq!(args.clusteraddon_concurrency, Some(1));
         assert_eq!(args.hooks.hook_port, 9442);
         assert!(args.lease.leader_elect);
         assert!(matches!(args.usual.source(), Ok(UsualSource::Directory)));
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!((args.hooks.hook_port, args.hooks.hook_set.chosen()), (9442, None));
         assert_eq!(DEFAULT_HOOK_CERT_DIR, "/tmp/k8s-hook-server/serving-certs");
         assert_eq!(args.without_effect(), Vec::<&str>::new());
-        assert!(!args.cluster_addons);
+        assert!(args.cluster_addons);
     }
 
     #[test]
@@ -263,6 +264,13 @@ mod tests {
         assert_eq!(checked.map_err(|error| error.to_string()), Ok(()));
     }
 
+    /// The flags that do nothing where nobody looks after add-ons, and all do something elsewhere.
+    fn without_effect_and_without_addons(given: &[&str]) -> Vec<&'static str> {
+        let parsed = |flags: &[&str]| Args::try_parse_from(flags).expect("flags").without_effect();
+        assert_eq!(parsed(given), Vec::<&str>::new());
+        parsed(&[given, &["--cluster-addons=false"]].concat())
+    }
+
     #[test]
     fn flags_of_the_hook_server_have_effect_with_the_add_ons_of_clusters() {
         let given = [
@@ -270,12 +278,15 @@ mod tests {
             "--hook-cert-dir=/certs",
             "--hook-set=v1.10",
             "--hook-port=1",
+            "--clusteraddon-concurrency=1",
         ];
-        let without = Args::try_parse_from(given).expect("flags").without_effect();
-        assert_eq!(without, ["--hook-port", "--hook-cert-dir", "--hook-set"]);
-        let with = [&given[..], &["--cluster-addons"]].concat();
-        let with = Args::try_parse_from(with).expect("flags").without_effect();
-        assert_eq!(with, Vec::<&str>::new());
+        let flags = [
+            "--clusteraddon-concurrency",
+            "--hook-port",
+            "--hook-cert-dir",
+            "--hook-set",
+        ];
+        assert_eq!(without_effect_and_without_addons(&given), flags);
     }
 
     #[test]
@@ -287,18 +298,15 @@ mod tests {
             "--workload-burst=1",
             "--allow-workload-loopback",
         ];
-        let without = Args::try_parse_from(given).expect("flags");
-        assert!(without.workloads.addresses().loopback);
+        let with = Args::try_parse_from(given).expect("flags");
+        assert!(with.workloads.addresses().loopback);
         let flags = [
             "--workload-watches",
             "--workload-qps",
             "--workload-burst",
             "--allow-workload-loopback",
         ];
-        assert_eq!(without.without_effect(), flags);
-        let with = [&given[..], &["--cluster-addons"]].concat();
-        let with = Args::try_parse_from(with).expect("flags").without_effect();
-        assert_eq!(with, Vec::<&str>::new());
+        assert_eq!(without_effect_and_without_addons(&given), flags);
         let usual = Args::try_parse_from(["core-operator"]).expect("no flags");
         assert!(!usual.workloads.addresses().loopback);
     }

@@ -89,7 +89,7 @@ impl World {
             metrics: WorkloadMetrics::default(),
             wires: Some(Arc::new(wires)),
         };
-        let flags = ["core-operator", "--cluster-addons"].iter().chain(flags);
+        let flags = ["core-operator"].iter().chain(flags);
         let args = Args::try_parse_from(flags).expect("flags").workloads;
         let made = Workloads::new(
             management.client(),

@@ -68,7 +68,6 @@ fn reaching<T>(flags: &[&str], journey: impl AsyncFnOnce(&Reached) -> T) -> T {
     let (server, workload) = (begin(None), Server::new(&WORKLOAD, None));
     workload.apply(&super::super::namespace("fleet"));
     workload.hide(Some("example.org"));
-    let flags = [&["--cluster-addons"], flags].concat();
     let wires = Wires::to(&workload);
     let hangs = Arc::clone(&wires.hangs);
     let wires: Arc<dyn Dial> = Arc::new(wires);
@@ -78,7 +77,7 @@ fn reaching<T>(flags: &[&str], journey: impl AsyncFnOnce(&Reached) -> T) -> T {
         hangs,
     };
     let server = &reached.server;
-    operated_over(Some(wires), server, (STAGED.path(), &flags), async |_| {
+    operated_over(Some(wires), server, (STAGED.path(), flags), async |_| {
         with_class(server);
         server.apply(&control_plane("wharf"));
         server.apply(&with_control_plane(cluster("wharf", TAG)));
