@@ -82,6 +82,8 @@ impl Metrics {
         let answer = applying.await;
         let outcome = match &answer {
             Ok(_) => "stored",
+            // Whoever asked goes on with what is there.
+            Err(ApplyError::AlreadyThere) => return answer,
             Err(ApplyError::Conflict { .. }) => "conflict",
             Err(error) => match error.class() {
                 Class::Terminal => "refused",

@@ -394,7 +394,7 @@ mod tests {
             force: false,
             dry_run: false,
             namespace: "fleet",
-            known_version: None,
+            only_new: false,
         };
         let answer = apply(&client, &Discovery::new(client.clone()), intent, &options).await;
         answer.expect_err("a refusal")

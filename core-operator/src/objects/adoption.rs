@@ -4,14 +4,14 @@ use crds::events::Happening;
 use crds::labels;
 use kube::api::DynamicObject;
 use kube::{Resource, ResourceExt};
-use operator_kit::apply::ApplyOptions;
+use operator_kit::apply::{AppliedObject, ApplyError, ApplyOptions};
 use operator_kit::events::EventType;
 use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
 use planning::objects::Belongs;
 use serde_json::{Value, json};
 
-use super::execute::Pass;
+use super::execute::{Failed, Pass};
 use super::live::{belongs, other_managers, was_moved_here};
 use super::owner::Owner;
 use super::refusal::refusal;
@@ -20,7 +20,7 @@ use super::refusal::refusal;
 const KEEP_FIELD_MANAGER: &str = "stackwright-keep";
 
 /// What is there before the first apply of an object.
-pub(super) enum There {
+enum There {
     /// Nothing.
     Nothing,
     /// What another owner has made. What becomes of it is for the next decision.
@@ -32,14 +32,39 @@ pub(super) enum There {
 }
 
 impl<O: Owner> Pass<'_, O> {
-    /// Marks an object that is there before the owner's first apply, so that it stays when the owner goes, and says so. Called before that
-    /// apply: whatever happens in between, an object of others is never held for one of ours.
-    pub(super) async fn keep_what_is_there(
+    /// Makes an object where there is none. One that is there is never held for one of ours, whatever happens in between: the API server itself refuses to
+    /// touch it, and it is marked before the owner's first apply.
+    pub(super) async fn make(
         &self,
         owner: &O::Object,
         key: &ObjectKey,
+        digest: &str,
         body: &Value,
-    ) -> Result<There, String> {
+        options: &ApplyOptions<'_>,
+    ) -> Result<Result<AppliedObject, ApplyError>, Failed> {
+        self.forget_form(key);
+        let only_new = ApplyOptions {
+            only_new: true,
+            ..*options
+        };
+        let making = self.place.apply(body, &only_new);
+        match self.metrics.applied(making).await {
+            Err(ApplyError::AlreadyThere) => {}
+            made => return Ok(made),
+        }
+        let kept = self.keep_what_is_there(owner, key, body).await;
+        match kept.map_err(|message| self.refused(key, digest, &message))? {
+            There::Anothers => return Err(self.foreign(key, digest)),
+            // No fields conflict where both want the same, and the Go operator's would be kept for ever.
+            There::Predecessors => self.take_over(owner, key).await?,
+            There::Nothing | There::Free => {}
+        }
+        let applying = self.place.apply(body, options);
+        Ok(self.metrics.applied(applying).await)
+    }
+
+    /// Marks an object that is there, so that it stays when the owner goes, and says so.
+    async fn keep_what_is_there(&self, owner: &O::Object, key: &ObjectKey, body: &Value) -> Result<There, String> {
         let place = self.place;
         let found = place.read(key).await;
         let Some(live) = found.map_err(|error| chain(&error))? else {
@@ -69,7 +94,7 @@ impl<O: Owner> Pass<'_, O> {
             force: false,
             dry_run: false,
             namespace: self.owner.namespace_of(key),
-            known_version: None,
+            only_new: false,
         };
         let rehearsal = ApplyOptions {
             field_manager: labels::FIELD_MANAGER,

@@ -12,7 +12,6 @@ use operator_kit::takeover::{Rename, relieve, take_over};
 use planning::objects::{ApplyReason, Attempt, Drifted, Read, Verified};
 use planning::stored_data::is_definition;
 
-use super::adoption::There;
 use super::bodies::Bodies;
 use super::execute::{Failed, Pass};
 use super::live::{is_mover, is_owned, judged, other_managers};
@@ -28,7 +27,7 @@ impl<O: Owner> Pass<'_, O> {
             force,
             dry_run,
             namespace: self.owner.namespace_of(key),
-            known_version: None,
+            only_new: false,
         }
     }
 
@@ -51,18 +50,14 @@ impl<O: Owner> Pass<'_, O> {
             // None is ever deleted, so that there is nothing to mark.
             let bound = self.without_loss(owner, (key, why), &body, &options).await;
             body = Cow::Owned(bound.map_err(|unchanged| self.unchanged(key, digest, &unchanged))?);
-        } else if why == ApplyReason::Create {
-            self.forget_form(key);
-            let kept = self.keep_what_is_there(owner, key, &body).await;
-            match kept.map_err(|message| self.refused(key, digest, &message))? {
-                There::Anothers => return Err(self.foreign(key, digest)),
-                // No fields conflict where both want the same, and the Go operator's would be kept for ever.
-                There::Predecessors => self.take_over(owner, key).await?,
-                There::Nothing | There::Free => {}
-            }
         }
-        let applying = self.place.apply(&body, &options);
-        match self.metrics.applied(applying).await {
+        let answer = if why == ApplyReason::Create && !is_definition(&key.group_kind()) {
+            self.make(owner, key, digest, &body, &options).await?
+        } else {
+            let applying = self.place.apply(&body, &options);
+            self.metrics.applied(applying).await
+        };
+        match answer {
             Ok(applied) if !is_marked(&applied, self.part_of) => Err(self.refused(key, digest, NOT_KEPT)),
             Ok(applied) => {
                 if why == ApplyReason::Restore || applied.owners.iter().any(is_mover) {

@@ -6,6 +6,9 @@
 mod answer;
 mod ownership;
 
+use std::borrow::Cow;
+
+use http::StatusCode;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::client::Client;
 use kube::core::GroupVersionKind;
@@ -31,8 +34,8 @@ pub struct ApplyOptions<'a> {
     pub dry_run: bool,
     /// The namespace that a namespaced object belongs to. An object that names another one is refused.
     pub namespace: &'a str,
-    /// The resourceVersion the object is known to have, to learn whether applying changed it.
-    pub known_version: Option<&'a str>,
+    /// Make the object, and change none that is there: that is [`ApplyError::AlreadyThere`].
+    pub only_new: bool,
 }
 
 /// What the API server stored (or, in a dry run, would have stored).
@@ -40,9 +43,6 @@ pub struct ApplyOptions<'a> {
 pub struct AppliedObject {
     /// The whole object as stored, without managedFields.
     pub live: DynamicObject,
-    /// Whether it differs from the one with [`ApplyOptions::known_version`]; `None` when no version was known, and in a
-    /// dry run, which raises no version.
-    pub changed: Option<bool>,
     /// Others who own fields that we sent, with the same value. A later change of ours to such a field is a conflict.
     pub owners: Vec<ForeignOwner>,
 }
@@ -104,6 +104,9 @@ pub enum ApplyError {
         /// The API server's words.
         message: String,
     },
+    /// There is an object of that name, and none was to be changed.
+    #[error("the object is there already")]
+    AlreadyThere,
     /// A field that cannot change once it is set. Only deleting and creating anew would help.
     #[error("a field cannot be changed: {message}")]
     Immutable {
@@ -148,10 +151,14 @@ impl ApplyError {
                 Class::Waiting
             }
             Self::Discover(source) => source.class(),
-            Self::Forbidden { .. } | Self::Transient { .. } => Class::Transient,
+            Self::AlreadyThere | Self::Forbidden { .. } | Self::Transient { .. } => Class::Transient,
         }
     }
 }
+
+/// A resourceVersion that no object has. The API server holds an apply that names a version against the object that it finds, and where it finds none it makes
+/// one (`k8s.io/apiserver/pkg/registry/generic/registry`, `Store.Update`): so nobody's object can be met who came in between.
+const OF_NONE: &str = "9223372036854775807";
 
 /// Applies `intent`, a whole object with `apiVersion`, `kind` and `metadata.name`.
 ///
@@ -182,8 +189,15 @@ pub async fn apply(
         field_manager: Some(options.field_manager.to_owned()),
         field_validation: None,
     };
-    let mut live = match api.patch(name, &params, &Patch::Apply(intent)).await {
+    let mut sent = Cow::Borrowed(intent);
+    if options.only_new {
+        sent.to_mut()["metadata"]["resourceVersion"] = OF_NONE.into();
+    }
+    let mut live = match api.patch(name, &params, &Patch::Apply(&*sent)).await {
         Ok(live) => live,
+        Err(kube::Error::Api(status)) if options.only_new && status.code == StatusCode::CONFLICT => {
+            return Err(ApplyError::AlreadyThere);
+        }
         Err(error) => {
             let guard = Guard::of_apply(&group_kind(&gvk), intent, &api, name).await;
             let error = answer::classify(error, gvk, &guard);
@@ -194,14 +208,9 @@ pub async fn apply(
         }
     };
     let managed = live.metadata.managed_fields.take().unwrap_or_default();
-    let changed = match options.known_version {
-        Some(known) if !options.dry_run => Some(live.metadata.resource_version.as_deref() != Some(known)),
-        _ => None,
-    };
     Ok(AppliedObject {
         owners: ownership::foreign_owners(&managed, intent, options.field_manager),
         live,
-        changed,
     })
 }
 

@@ -9,7 +9,7 @@ const OPTIONS: ApplyOptions<'static> = ApplyOptions {
     force: false,
     dry_run: false,
     namespace: "fleet",
-    known_version: Some("7"),
+    only_new: false,
 };
 
 fn deployment() -> Value {
@@ -38,9 +38,8 @@ fn stored(asked: &Asked) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn an_answer_tells_what_is_stored_whether_it_changed_and_who_else_owns_it() {
+async fn an_answer_tells_what_is_stored_and_who_else_owns_it() {
     let applied = applied(&deployment(), &OPTIONS, stored).await.unwrap();
-    assert_eq!(applied.changed, Some(true));
     assert_eq!(applied.live.metadata.managed_fields, None);
     assert_eq!(
         applied
@@ -53,15 +52,7 @@ async fn an_answer_tells_what_is_stored_whether_it_changed_and_who_else_owns_it(
 }
 
 #[tokio::test]
-async fn a_known_version_that_stays_is_no_change_and_a_dry_run_cannot_tell() {
-    let same = ApplyOptions {
-        known_version: Some("8"),
-        ..OPTIONS
-    };
-    assert_eq!(
-        applied(&deployment(), &same, stored).await.unwrap().changed,
-        Some(false)
-    );
+async fn a_dry_run_is_asked_for_as_one() {
     let dry_run = ApplyOptions {
         dry_run: true,
         ..OPTIONS
@@ -75,7 +66,26 @@ async fn a_known_version_that_stays_is_no_change_and_a_dry_run_cannot_tell() {
         );
         stored(asked)
     });
-    assert_eq!(answer.await.unwrap().changed, None);
+    assert_eq!(answer.await.unwrap().live.metadata.name.as_deref(), Some("web"));
+}
+
+#[tokio::test]
+async fn what_is_to_be_new_names_a_version_that_no_object_has_and_a_conflict_is_the_object_that_is_there() {
+    let only_new = ApplyOptions {
+        only_new: true,
+        ..OPTIONS
+    };
+    let intent = deployment();
+    let made = applied(&intent, &only_new, |asked| {
+        assert_eq!(asked.body["metadata"]["resourceVersion"], OF_NONE);
+        stored(asked)
+    });
+    made.await.unwrap();
+    let differs = || refusal(409, "Conflict", "the object has been modified", &json!({}));
+    for answer in [conflict(), differs()] {
+        let error = applied(&intent, &only_new, move |_| answer.clone()).await.unwrap_err();
+        assert!(matches!(error, ApplyError::AlreadyThere), "{error:?}");
+    }
 }
 
 #[tokio::test]

@@ -359,9 +359,6 @@ fn refuse(write: &Write<'_>, before: &Value) -> Result<(), Refusal> {
             )
         });
     }
-    if known.is_some_and(|known| known != &before["metadata"]["resourceVersion"]) {
-        return Err(Refusal::new(409, "Conflict", "the object has been modified"));
-    }
     if let Write::Apply {
         manager,
         intent,
@@ -377,6 +374,9 @@ fn refuse(write: &Write<'_>, before: &Value) -> Result<(), Refusal> {
                 ..Refusal::new(409, "Conflict", message)
             });
         }
+    }
+    if known.is_some_and(|known| known != &before["metadata"]["resourceVersion"]) {
+        return Err(Refusal::new(409, "Conflict", "the object has been modified"));
     }
     Ok(())
 }

@@ -155,7 +155,7 @@ fn is_of(entry: &Value, manager: &str) -> bool {
 fn is_identity(path: &Path) -> bool {
     matches!(
         path.iter().map(String::as_str).collect::<Vec<_>>().as_slice(),
-        ["apiVersion" | "kind"] | ["metadata", "name" | "namespace" | "uid"]
+        ["apiVersion" | "kind"] | ["metadata", "name" | "namespace" | "uid" | "resourceVersion"]
     )
 }
 

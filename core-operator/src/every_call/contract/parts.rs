@@ -154,6 +154,32 @@ pub(super) fn identified() -> Vec<Step> {
     ]
 }
 
+/// Who applies says that no object is meant: by a version that none has.
+pub(super) fn made() -> Vec<Step> {
+    let new = |tag: &str| {
+        template(
+            json!({ "name": "new", "resourceVersion": i64::MAX.to_string() }),
+            json!({ "imageTag": tag }),
+        )
+    };
+    let (one, another, forced) = (
+        "dockerclustertemplates/new?fieldManager=contract",
+        "dockerclustertemplates/new?fieldManager=another",
+        "dockerclustertemplates/new?fieldManager=another&force=true",
+    );
+    vec![
+        apply(
+            "an object that is to be new is made where there is none",
+            one,
+            new("v1"),
+        ),
+        apply("and refused where there is one", one, new("v1")),
+        apply("also to another one, who wants something else", another, new("v2")),
+        apply("and with force", forced, new("v2")),
+        read("it is as it was made", "dockerclustertemplates/new"),
+    ]
+}
+
 pub(super) fn listed() -> Vec<Step> {
     let marked = |name: &str, mark: &str| {
         template(

@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::own::{created, deleted, merged, replaced};
-use super::parts::{applied, contested, identified, listed, owned};
+use super::parts::{applied, contested, identified, listed, made, owned};
 
 /// The object after which nothing is told to watches.
 pub(super) const LAST: &str = "zz-last";
@@ -149,6 +149,7 @@ pub(super) fn steps() -> Vec<Step> {
         contested(),
         owned(),
         identified(),
+        made(),
         listed(),
         deleted(),
     ];
