@@ -6,13 +6,13 @@
 //! An API that another server answers (by an `APIService`) and that is away is listed with what was known of it last, or with nothing, and marked
 //! as stale. What such a list lacks may well be served, so that it counts as unknown and never as missing.
 
+mod aggregated;
 mod unaggregated;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{self, Arc, PoisonError, RwLock, Weak};
 
-use futures::try_join;
 use kube::Resource;
 use kube::api::{Api, DynamicObject};
 use kube::client::{APIGroupDiscovery, APIResourceDiscovery, Client};
@@ -20,6 +20,7 @@ use kube::core::{ApiResource, DynamicResourceScope, GroupVersionKind};
 use kube::discovery::Scope;
 use tokio::sync::Mutex;
 
+use self::aggregated::{Answer, Tags};
 use crate::failure::Class;
 use crate::object::{GroupKind, group_kind};
 
@@ -121,6 +122,8 @@ struct Catalogue {
     kinds: HashMap<GroupKind, Vec<Resolved>>,
     /// Groups and versions whose list is not up to date.
     stale: HashSet<(String, String)>,
+    /// By which an API server knows that it says just this.
+    tags: Tags,
 }
 
 impl Catalogue {
@@ -249,7 +252,7 @@ impl Discovery {
             return Ok(());
         }
         let wanted = self.inner.wanted.load(Ordering::SeqCst);
-        let fresh = self.inner.catalogues.keep(read(&self.inner.client).await?);
+        let fresh = self.read().await?;
         let mut slot = self.inner.catalogue.write().unwrap_or_else(PoisonError::into_inner);
         // Who asked before there was any was told an error, and asks again by himself.
         let differences = slot.as_deref().map(|known| fresh.differences(known));
@@ -257,6 +260,23 @@ impl Discovery {
         self.inner.differences().extend(differences.unwrap_or_default());
         self.inner.covered.store(wanted, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// What the API server says now. What it says just as before it need not say again.
+    async fn read(&self) -> Result<Arc<Catalogue>, DiscoveryError> {
+        let known = self.catalogue();
+        let tags = known.as_deref().map(|known| known.tags.clone()).unwrap_or_default();
+        let answer = aggregated::read(&self.inner.client, &tags).await.map_err(unread)?;
+        let fresh = match (answer, known) {
+            (Answer::Same, Some(known)) => return Ok(known),
+            (Answer::Other(groups, tags), _) if !groups.is_empty() => catalogue_of(groups, tags),
+            // No API server serves nothing: it answered in the older form, of which none of this was read.
+            _ => {
+                let groups = unaggregated::read(&self.inner.client).await.map_err(unread)?;
+                catalogue_of(groups, Tags::default())
+            }
+        };
+        Ok(self.inner.catalogues.keep(fresh))
     }
 
     fn is_stale(&self) -> bool {
@@ -275,26 +295,15 @@ impl Discovery {
 /// How aggregated discovery marks a list that it could not fetch (`k8s.io/api/apidiscovery/v2`, `DiscoveryFreshnessStale`).
 const STALE: &str = "Stale";
 
-async fn read(client: &Client) -> Result<Catalogue, DiscoveryError> {
-    let (core, groups) = try_join!(
-        client.list_core_api_versions_aggregated(),
-        client.list_api_groups_aggregated()
-    )
-    .map_err(unread)?;
-    let mut groups = [core.items, groups.items].concat();
-    if groups.is_empty() {
-        // No API server serves nothing: it answered in the older form, of which none of this was read.
-        groups = unaggregated::read(client).await.map_err(unread)?;
-    }
-    Ok(catalogue_of(groups))
-}
-
 fn unread(source: kube::Error) -> DiscoveryError {
     DiscoveryError::Read(Box::new(source))
 }
 
-fn catalogue_of(groups: impl IntoIterator<Item = APIGroupDiscovery>) -> Catalogue {
-    let mut catalogue = Catalogue::default();
+fn catalogue_of(groups: impl IntoIterator<Item = APIGroupDiscovery>, tags: Tags) -> Catalogue {
+    let mut catalogue = Catalogue {
+        tags,
+        ..Catalogue::default()
+    };
     for group in groups {
         let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
         for version in group.versions {

@@ -1,6 +1,11 @@
+use std::convert::Infallible;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use http::{Request, Response, header};
+use kube::client::Body;
 use serde_json::{Value, json};
+use tower::service_fn;
 
 use super::*;
 use crate::stub;
@@ -193,6 +198,75 @@ async fn what_was_known_of_an_api_that_is_away_still_holds() {
     let discovery = Discovery::new(with_stale_group(gauges));
     let found = discovery.resolve(&gvk("metrics.example.org", "Gauge")).await.unwrap();
     assert_eq!(found.unwrap().resource.plural, "gauges");
+}
+
+/// An API server that knows what it said by tags, with a switch that makes it say something else, and the codes of its answers.
+fn tagging() -> (Client, Arc<AtomicUsize>, Arc<Mutex<Vec<u16>>>) {
+    let (says, codes) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (version, told) = (Arc::clone(&says), Arc::clone(&codes));
+    let service = service_fn(move |request: Request<Body>| {
+        let path = request.uri().path();
+        let says = if path == "/apis" {
+            version.load(Ordering::SeqCst)
+        } else {
+            0
+        };
+        let tag = format!("\"{path} {says}\"");
+        let is_known = request
+            .headers()
+            .get(header::IF_NONE_MATCH)
+            .is_some_and(|known| *known == *tag);
+        let items = if says == 0 {
+            json!([])
+        } else {
+            json!([{ "metadata": { "name": "apps" }, "versions": [{
+            "version": "v1", "resources": [{ "resource": "deployments", "scope": "Namespaced", "responseKind": { "kind": "Deployment" }, "verbs": ["get"] }],
+        }] }])
+        };
+        let core = json!([{ "versions": [{ "version": "v1", "resources": [] }] }]);
+        let document = json!({ "kind": "APIGroupDiscoveryList", "metadata": {}, "items": if path == "/apis" { items } else { core } });
+        let (code, body) = if is_known {
+            (304, String::new())
+        } else {
+            (200, document.to_string())
+        };
+        told.lock().unwrap().push(code);
+        let answer = Response::builder().status(code).header(header::ETAG, tag);
+        let answer = answer.body(Body::from(body.into_bytes())).unwrap();
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    (Client::new(service, "default"), says, codes)
+}
+
+#[tokio::test]
+async fn what_an_api_server_says_just_as_before_is_not_read_again() {
+    let (client, says, codes) = tagging();
+    let discovery = Discovery::new(client);
+    let told = || std::mem::take(&mut *codes.lock().unwrap());
+    discovery.refresh().await.unwrap();
+    assert_eq!(told(), [200, 200]);
+    let first = discovery.catalogue().unwrap();
+    discovery.refresh().await.unwrap();
+    assert_eq!(told(), [304, 304]);
+    assert!(Arc::ptr_eq(&first, &discovery.catalogue().unwrap()));
+    says.store(1, Ordering::SeqCst);
+    discovery.refresh().await.unwrap();
+    assert_eq!(told(), [304, 200, 200], "one document alone says nothing");
+    assert!(discovery.knows_resource("deployments", "apps"));
+    assert_eq!(discovery.take_differences().len(), 1);
+    discovery.refresh().await.unwrap();
+    assert_eq!(told(), [304, 304]);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_by_the_tags_that_another_api_server_gave() {
+    let catalogues = Catalogues::default();
+    let (one, _, _) = tagging();
+    let one = Discovery::sharing(one, &catalogues);
+    one.refresh().await.unwrap();
+    let (two, _, codes) = tagging();
+    Discovery::sharing(two, &catalogues).refresh().await.unwrap();
+    assert_eq!(*codes.lock().unwrap(), [200, 200]);
 }
 
 #[tokio::test]
