@@ -98,7 +98,7 @@ impl Addons {
             &namespace,
             stop.clone(),
         );
-        let consents = Consents::new(client.clone(), &namespace, parts.changes(), stop.clone());
+        let consents = Consents::new(client.clone(), parts.changes(), stop.clone());
         let addons = Self {
             objects,
             parts,
@@ -112,14 +112,23 @@ impl Addons {
     }
 
     /// A ClusterAddon is gone, or is no longer ours to work on: nothing of it is kept.
-    fn forget(&self, context: &Context, part_of: &str, addon: &ObjectRef<ClusterAddon>) {
+    pub(crate) fn forget(&self, context: &Context, addon: &ObjectRef<ClusterAddon>) {
+        let namespace = addon.namespace.as_deref().unwrap_or_default();
+        let part_of = labels::part_of("ClusterAddon", namespace, &addon.name);
         self.charts.forget(&context.charts, addon);
         let cluster = self
             .memories
-            .forget(part_of)
+            .forget(&part_of)
             .and_then(|memory| lock(&memory.own).cluster.take());
         if let (Some(workloads), Some(cluster)) = (&context.workloads, cluster) {
             workloads.forget(&cluster);
+        }
+        if self
+            .objects
+            .select(namespace, |other| other.name_any() != addon.name)
+            .is_empty()
+        {
+            self.consents.leave(namespace);
         }
     }
 
@@ -148,14 +157,14 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     let part_of = labels::part_of("ClusterAddon", &namespace, &name);
     let reference = ObjectRef::new(&name).within(&namespace);
     let Some(addon) = addons.objects.get(&namespace, &name) else {
-        addons.forget(&context, &part_of, &reference);
+        addons.forget(&context, &reference);
         return Look::Done(None);
     };
     let Some(pass) = context
         .tenure
         .enter(shard_of(&namespace, &name, context.tenure.count()))
     else {
-        addons.forget(&context, &part_of, &reference);
+        addons.forget(&context, &reference);
         return Look::NotOurs;
     };
     let memory = addons

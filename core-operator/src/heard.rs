@@ -7,7 +7,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use crds::cluster_addon::ClusterAddon;
-use crds::{ClusterStack, ClusterStackRelease, labels};
+use crds::{ClusterStack, ClusterStackRelease};
 use futures::{Stream, StreamExt};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
@@ -76,10 +76,7 @@ where
     let take = move |event: &Event<ClusterAddon>| {
         let Some(addons) = &taking.addons else { return };
         for addon in addons.objects.take(event) {
-            let namespace = addon.namespace().unwrap_or_default();
-            addons
-                .memories
-                .forget(&labels::part_of("ClusterAddon", &namespace, &addon.name_any()));
+            addons.forget(&taking, &ObjectRef::from_obj(addon.as_ref()));
             if let Some((namespace, cluster)) = cluster_of(&addon) {
                 taking.clusters.forget(&namespace, &cluster);
             }

@@ -340,8 +340,7 @@ fn workloads(
     if !args.cluster_addons {
         return Ok(None);
     }
-    let scope = (&args.workloads, args.scope.namespace.as_str());
-    Workloads::new(client.clone(), scope, tidings.workloads.clone(), stop).map(Some)
+    Workloads::new(client.clone(), &args.workloads, tidings.workloads.clone(), stop).map(Some)
 }
 
 fn charts(args: &Args, tidings: &Tidings, triggers: &Triggers) -> Charts {

@@ -75,11 +75,10 @@ fn settings(args: &WorkloadArgs, fence: Fence) -> anyhow::Result<Settings> {
 }
 
 impl Workloads {
-    /// Follows no cluster yet, and hears of kubeconfigs in this namespace, or everywhere when it is empty. The news must be read: clusters wait for
-    /// that.
+    /// Follows no cluster yet. The news must be read: clusters wait for that.
     pub(crate) fn new(
         management: Client,
-        (args, namespace): (&WorkloadArgs, &str),
+        args: &WorkloadArgs,
         outside: Outside,
         stop: &CancellationToken,
     ) -> anyhow::Result<(Self, mpsc::Receiver<News>)> {
@@ -89,7 +88,6 @@ impl Workloads {
             None => WorkloadClusters::new(management, settings, metrics, stop),
             Some(wires) => WorkloadClusters::dialling(management, settings, metrics, wires, stop),
         };
-        clusters.watch_secrets(namespace);
         let workloads = Self {
             clusters,
             followed: Mutex::default(),

@@ -163,10 +163,10 @@ fn page_of_rights() -> String {
          class, nothing could be deleted safely; and without the names of the releases of all namespaces an object that has no namespace, and that a \
          release left behind, could not be told from one that belongs to a release elsewhere\n\
          - `{leases}` in the namespace of the operator, and `{secrets}` in each namespace whose stacks name Secrets (RoleBindings)\n\
-         - `{addons}` where the first one is bound, for an operator with `--cluster-addons`. It names the control planes and infrastructure clusters that are \
+         - `{addons}` where the first one is bound, unless the operator has `--cluster-addons=false`. It names the control planes and infrastructure clusters that are \
          usual; for others the operator needs `list` and `watch` by a role of its own\n\
-         - `{clusters}` in each namespace with Clusters whose add-ons it looks after (RoleBindings): their kubeconfigs are Secrets there. Who binds it for all \
-         namespaces lets the operator read every Secret; where it is not, a kubeconfig that is written is noticed later\n\n\
+         - `{clusters}` in each namespace with Clusters whose add-ons it looks after (RoleBindings): their kubeconfigs are Secrets there, and it asks for Secrets of no other \
+         namespace. Who binds it for all namespaces lets the operator read every Secret\n\n\
          They name the kinds that class charts usually have. For each further one, whoever runs the operator gives it a role of \
          its own with the verbs {objects} and `create`; a kind without that is told in the log, and its release does not become ready. \
          With it a release can write such objects in the namespace of its stack, and such as have no namespace: [security.md](../security.md).\n\n\

@@ -1,8 +1,8 @@
 //! The Secrets and ConfigMaps from which Clusters may take values: which there are, and when one of them changes. By their metadata alone, and only of those
 //! whose label allows it, so that what is in them stays where it is.
 //!
-//! A kind is followed from the first Cluster on that names one. Without the right to do so nothing is lost but time: values are made again for other
-//! reasons too, and then these are read.
+//! A kind is followed in a namespace from the first Cluster there on that names one, until there is no ClusterAddon in it any more. Without the right to do so
+//! nothing is lost but time: values are made again for other reasons too, and then these are read.
 
 use std::collections::{HashMap, HashSet};
 use std::pin::pin;
@@ -21,7 +21,7 @@ use operator_kit::watch_log::WatchLog;
 use operator_kit::watching::watching;
 use planning::addon::{Holder, HolderKind};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::by_kind::KindChange;
 use crate::objects::lock;
@@ -29,73 +29,78 @@ use crate::objects::lock;
 /// Metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
 
-/// Namespace and name.
-type Place = (String, String);
+/// A kind in a namespace.
+type Followed = (HolderKind, String);
 
-/// The version of each object that allows it, by kind; of kinds that are followed.
-type Versions = HashMap<HolderKind, HashMap<Place, String>>;
+/// The version of each object that allows it, by name.
+type Versions = HashMap<String, String>;
 
 /// What may be taken, as watches show it.
 pub(super) struct Consents {
     client: Client,
-    /// The only namespace that is looked at, or empty.
-    namespace: String,
     changes: mpsc::UnboundedSender<KindChange>,
     cancel: CancellationToken,
+    following: Mutex<HashMap<Followed, Following>>,
+}
+
+/// What is known of what is followed.
+struct Following {
     versions: Arc<Mutex<Versions>>,
+    /// Dropped, it ends the watch.
+    _watch: DropGuard,
 }
 
 impl Consents {
     /// Follows nothing yet. Changes are told to whoever has named something.
-    pub(super) fn new(
-        client: Client,
-        namespace: &str,
-        changes: mpsc::UnboundedSender<KindChange>,
-        cancel: CancellationToken,
-    ) -> Self {
+    pub(super) fn new(client: Client, changes: mpsc::UnboundedSender<KindChange>, cancel: CancellationToken) -> Self {
         Self {
             client,
-            namespace: namespace.to_owned(),
             changes,
             cancel,
-            versions: Arc::default(),
+            following: Mutex::default(),
         }
     }
 
-    /// The version of an object that may be taken, as far as is known. Its kind is followed from now on.
+    /// The version of an object that may be taken, as far as is known. Its kind is followed in its namespace from now on.
     pub(super) fn version(&self, holder: &Holder, namespace: &str) -> Option<String> {
-        let mut versions = lock(&self.versions);
-        if let Some(of_kind) = versions.get(&holder.kind) {
-            return of_kind.get(&(namespace.to_owned(), holder.name.clone())).cloned();
-        }
-        versions.insert(holder.kind, HashMap::new());
-        drop(versions);
-        let follower = Follower {
-            kind: holder.kind,
-            changes: self.changes.clone(),
-            versions: Arc::clone(&self.versions),
-        };
-        let follow = follower.follow(self.api(holder.kind));
-        tokio::spawn(self.cancel.clone().run_until_cancelled_owned(follow));
-        None
+        let mut following = lock(&self.following);
+        let followed = (holder.kind, namespace.to_owned());
+        let following = following
+            .entry(followed)
+            .or_insert_with(|| self.follow(holder.kind, namespace));
+        lock(&following.versions).get(&holder.name).cloned()
     }
 
-    fn api(&self, kind: HolderKind) -> Api<Shallow<PartialObjectMeta<DynamicObject>>> {
+    /// Nobody in this namespace takes values from anything any more.
+    pub(super) fn leave(&self, namespace: &str) {
+        lock(&self.following).retain(|(_, followed), _| followed != namespace);
+    }
+
+    fn follow(&self, kind: HolderKind, namespace: &str) -> Following {
         let resource = match kind {
             HolderKind::Secret => ApiResource::erase::<Secret>(&()),
             HolderKind::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
         };
-        if self.namespace.is_empty() {
-            Api::all_with(self.client.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+        let (versions, watch) = (Arc::default(), self.cancel.child_token());
+        let follower = Follower {
+            kind,
+            namespace: namespace.to_owned(),
+            changes: self.changes.clone(),
+            versions: Arc::clone(&versions),
+        };
+        let follow = follower.follow(Api::namespaced_with(self.client.clone(), namespace, &resource));
+        tokio::spawn(watch.clone().run_until_cancelled_owned(follow));
+        Following {
+            versions,
+            _watch: watch.drop_guard(),
         }
     }
 }
 
-/// The watch of one kind.
+/// The watch of one kind in one namespace.
 struct Follower {
     kind: HolderKind,
+    namespace: String,
     changes: mpsc::UnboundedSender<KindChange>,
     versions: Arc<Mutex<Versions>>,
 }
@@ -111,53 +116,44 @@ impl Follower {
             match event {
                 Ok(Event::Init) => listed.clear(),
                 Ok(Event::InitApply(object)) => {
-                    listed.insert(place(&object));
-                    self.set(place(&object), object.resource_version());
+                    listed.insert(object.name_any());
+                    self.set(object.name_any(), object.resource_version());
                 }
                 Ok(Event::InitDone) => self.keep_only(&std::mem::take(&mut listed)),
-                Ok(Event::Apply(object)) => self.set(place(&object), object.resource_version()),
-                Ok(Event::Delete(object)) => self.set(place(&object), None),
+                Ok(Event::Apply(object)) => self.set(object.name_any(), object.resource_version()),
+                Ok(Event::Delete(object)) => self.set(object.name_any(), None),
                 Err(error) => {
                     // It is there as before.
-                    if let Some(Unreadable { namespace, name, .. }) = Unreadable::of(&error) {
-                        listed.insert((namespace.clone(), name.clone()));
+                    if let Some(Unreadable { name, .. }) = Unreadable::of(&error) {
+                        listed.insert(name.clone());
                     }
                 }
             }
         }
     }
 
-    fn set(&self, place: Place, version: Option<String>) {
+    fn set(&self, name: String, version: Option<String>) {
         let before = {
             let mut versions = lock(&self.versions);
-            let of_kind = versions.entry(self.kind).or_default();
             match &version {
-                Some(version) => of_kind.insert(place.clone(), version.clone()),
-                None => of_kind.remove(&place),
+                Some(version) => versions.insert(name.clone(), version.clone()),
+                None => versions.remove(&name),
             }
         };
         if before != version {
-            let (namespace, name) = place;
             // A closed queue means that the process is about to end.
             let _ = self.changes.send(KindChange {
                 kind: self.kind.group_kind(),
-                namespace,
+                namespace: self.namespace.clone(),
                 name: Some(name),
             });
         }
     }
 
-    fn keep_only(&self, listed: &HashSet<Place>) {
-        let known: Vec<Place> = lock(&self.versions)
-            .get(&self.kind)
-            .map(|of_kind| of_kind.keys().cloned().collect())
-            .unwrap_or_default();
-        for place in known.into_iter().filter(|place| !listed.contains(place)) {
-            self.set(place, None);
+    fn keep_only(&self, listed: &HashSet<String>) {
+        let known: Vec<String> = lock(&self.versions).keys().cloned().collect();
+        for name in known.into_iter().filter(|name| !listed.contains(name)) {
+            self.set(name, None);
         }
     }
-}
-
-fn place(object: &PartialObjectMeta<DynamicObject>) -> Place {
-    (object.namespace().unwrap_or_default(), object.name_any())
 }

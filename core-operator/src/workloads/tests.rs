@@ -91,12 +91,7 @@ impl World {
         };
         let flags = ["core-operator"].iter().chain(flags);
         let args = Args::try_parse_from(flags).expect("flags").workloads;
-        let made = Workloads::new(
-            management.client(),
-            (&args, "fleet"),
-            outside,
-            &CancellationToken::new(),
-        );
+        let made = Workloads::new(management.client(), &args, outside, &CancellationToken::new());
         let (workloads, news) = made.expect("ways");
         Self {
             management,

@@ -21,7 +21,7 @@ pub enum OperatorRole {
     Leases,
     /// In each namespace whose stacks name Secrets.
     Secrets,
-    /// As the first one, for an operator that looks after the add-ons of clusters.
+    /// As the first one, unless the operator is not to look after the add-ons of clusters.
     ClusterAddons,
     /// In each namespace with Clusters whose add-ons are looked after.
     Clusters,
@@ -67,10 +67,6 @@ const MADE_BY_APPLY: (&str, &str) = (
     "a server-side apply of what is not there is authorised as `patch` and as `create`",
 );
 
-const LISTED_OF_CLUSTERS: (&str, &str) = ("list", "those that Clusters of ours name");
-
-const WATCHED_OF_CLUSTERS: (&str, &str) = ("watch", "how they change");
-
 /// All rights, in the order of the roles.
 pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
     OperatorRight {
@@ -95,7 +91,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         resources: &["clusteraddons"],
         verbs: &["list", "watch"],
         unseen: &[("patch", "noting a call of a lifecycle hook that leaves no other trace")],
-        purpose: "what lifecycle hooks of Cluster API are answered from, with `--cluster-addons`",
+        purpose: "what lifecycle hooks of Cluster API are answered from",
     },
     OperatorRight {
         role: OperatorRole::Work,
@@ -217,69 +213,48 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         unseen: &[],
         purpose: "credentials and authorities of sources, keys and trust roots that a `spec` names",
     },
-    // No journey has `--cluster-addons` yet, which is not complete.
     OperatorRight {
         role: OperatorRole::ClusterAddons,
         group: GROUP,
         resources: &["clusteraddons"],
-        verbs: &[],
-        unseen: &[
-            ("create", "a Cluster that has none gets one"),
-            ("delete", "one whose Cluster is gone goes"),
-            (
-                "get",
-                "whether it is still there, before the first object is written for it",
-            ),
-            ("list", "which there are"),
-            ("patch", "its finalizer and its owner"),
-            ("watch", "how they change"),
-        ],
-        purpose: "the add-ons of clusters",
+        verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        unseen: &[],
+        purpose: "each Cluster of ours has one for as long as it is there; their finalizer and owner, and whether one is still there before the first object \
+                  is written for it",
     },
     OperatorRight {
         role: OperatorRole::ClusterAddons,
         group: GROUP,
         resources: &["clusteraddons/status"],
-        verbs: &[],
-        unseen: &[("update", "the status is written whole")],
+        verbs: &["update"],
+        unseen: &[],
         purpose: "what is told",
     },
     OperatorRight {
         role: OperatorRole::ClusterAddons,
         group: "controlplane.cluster.x-k8s.io",
         resources: &["kubeadmcontrolplanes"],
-        verbs: &[],
-        unseen: &[LISTED_OF_CLUSTERS, WATCHED_OF_CLUSTERS],
-        purpose: "how far a cluster is",
+        verbs: &["list", "watch"],
+        unseen: &[],
+        purpose: "how far a cluster is: of the kinds that Clusters of ours name",
     },
     OperatorRight {
         role: OperatorRole::ClusterAddons,
         group: "infrastructure.cluster.x-k8s.io",
         resources: &["dockerclusters", "openstackclusters"],
-        verbs: &[],
-        unseen: &[LISTED_OF_CLUSTERS, WATCHED_OF_CLUSTERS],
-        purpose: "what values of add-ons are made of",
+        verbs: &["list", "watch"],
+        unseen: &[],
+        purpose: "what values of add-ons are made of: of the kinds that Clusters of ours name",
     },
     OperatorRight {
         role: OperatorRole::Clusters,
         group: "",
         resources: &["secrets"],
-        verbs: &[],
-        unseen: &[
-            (
-                "create",
-                "what the charts drew at random is kept beside the ClusterAddon",
-            ),
-            ("get", "reading that, and the kubeconfig of a cluster"),
-            (
-                "list",
-                "the metadata of those of type `cluster.x-k8s.io/secret`, and of those with the label `clusterstack.x-k8s.io/values`: without it a \
-                 kubeconfig is noticed later, and a change of values when they are made for another reason",
-            ),
-            ("update", "what the charts drew since"),
-            ("watch", "when a kubeconfig is written, or values for charts"),
-        ],
-        purpose: "how clusters are reached, what their charts drew at random, and values that Clusters take from Secrets",
+        verbs: &["create", "get", "list", "update", "watch"],
+        unseen: &[],
+        purpose: "how clusters are reached, what their charts drew at random, which is kept beside the ClusterAddon, and values that Clusters take from Secrets; \
+                  listed and watched is the metadata of those of type `cluster.x-k8s.io/secret`, and of those with the label `clusterstack.x-k8s.io/values`: \
+                  without that a kubeconfig is noticed later, and a change of values when they are made for another reason",
     },
     OperatorRight {
         role: OperatorRole::Clusters,

@@ -6,32 +6,31 @@ use std::{path::Path, time::Duration};
 use anyhow::{Context, Result, ensure};
 use crds::{
     ClusterStack, ClusterStackRelease, labels,
-    manifests::{OperatorRole, VERBS_OF_OBJECTS, core_operator_roles},
+    manifests::{OperatorRole, VERBS_OF_OBJECTS},
 };
 use e2e::{
     Identity, Journey, Operator, eventually,
     journey::{SOON, journey, status},
     operator::sources_of_this_machine,
+    own_roles::{ACCOUNT, bind_for_secrets, may, with_its_own_roles},
     provider,
     registry::{PASSWORD, Registry},
     releases::StackSource,
 };
 use http::StatusCode;
-use k8s_openapi::api::{
-    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
-    rbac::v1::ClusterRoleBinding,
-    scheduling::v1::PriorityClass,
-};
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, PostParams},
-};
+use k8s_openapi::api::{rbac::v1::ClusterRoleBinding, scheduling::v1::PriorityClass};
+use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::{Value, json};
 
 use crate::{STACK, elapse, log_lines};
 
 /// Without these the operator can do nothing.
-const ESSENTIAL: [&str; 3] = ["ClusterStack", "ClusterStackRelease", "CustomResourceDefinition"];
+const ESSENTIAL: [&str; 4] = [
+    "ClusterStack",
+    "ClusterStackRelease",
+    "ClusterAddon",
+    "CustomResourceDefinition",
+];
 
 #[test]
 fn an_operator_without_rights_is_not_ready_and_says_once_which_are_missing() -> Result<()> {
@@ -54,70 +53,6 @@ fn an_operator_without_rights_is_not_ready_and_says_once_which_are_missing() -> 
         told_once(&log)?;
         operator.kill().await
     })
-}
-
-const ACCOUNT: &str = "core-operator";
-
-/// A role of the operator bound to its account.
-fn bound(kind: &str, role: OperatorRole, name: &str, namespace: &str) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": { "name": name },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role.name() },
-        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace }],
-    })
-}
-
-/// Gives a service account of the journey's namespace the operator's roles, as an installation for this namespace does, and makes the operator use it.
-/// The answer is the name of the user.
-async fn with_its_own_roles(journey: &mut Journey) -> Result<String> {
-    let namespace = journey.namespace.clone();
-    for role in core_operator_roles() {
-        journey.apply_for_all(serde_json::to_value(role)?).await?;
-    }
-    let everywhere = format!("{ACCOUNT}-of-{namespace}");
-    journey
-        .apply_for_all(bound(
-            "ClusterRoleBinding",
-            OperatorRole::Everywhere,
-            &everywhere,
-            &namespace,
-        ))
-        .await?;
-    for role in [OperatorRole::Work, OperatorRole::Leases] {
-        journey
-            .apply(bound("RoleBinding", role, role.name(), &namespace))
-            .await?;
-    }
-    let flags = [
-        "--leader-elect=true".to_owned(),
-        format!("--leader-elect-namespace={namespace}"),
-    ];
-    journey.options.flags = flags.map(Into::into).to_vec();
-    let account = Identity::service_account(&namespace, ACCOUNT);
-    journey.options.kubeconfig = journey.control_plane().kubeconfig_for(&account).await?;
-    Ok(format!("system:serviceaccount:{namespace}:{ACCOUNT}"))
-}
-
-/// Whether a user may do something, in the words of the API server.
-async fn may(journey: &Journey, user: &str, verb: &str, resource: &str) -> Result<bool> {
-    let review = SubjectAccessReview {
-        spec: SubjectAccessReviewSpec {
-            user: Some(user.to_owned()),
-            resource_attributes: Some(ResourceAttributes {
-                namespace: Some(journey.namespace.clone()),
-                verb: Some(verb.to_owned()),
-                resource: Some(resource.to_owned()),
-                ..ResourceAttributes::default()
-            }),
-            ..SubjectAccessReviewSpec::default()
-        },
-        ..SubjectAccessReview::default()
-    };
-    let reviews = Api::<SubjectAccessReview>::all(journey.client.clone());
-    let answer = reviews.create(&PostParams::default(), &review).await?;
-    Ok(answer.status.context("no verdict")?.allowed)
 }
 
 /// A release that wants to make its maker the administrator of everything.
@@ -178,21 +113,7 @@ fn f39_with_its_own_roles_an_operator_reads_the_secrets_of_stacks_and_makes_the_
     const REPOSITORY: &str = "kaas/stacks";
     journey(async |journey| {
         let user = with_its_own_roles(journey).await?;
-        let namespace = journey.namespace.clone();
-        journey
-            .apply(bound(
-                "RoleBinding",
-                OperatorRole::Secrets,
-                OperatorRole::Secrets.name(),
-                &namespace,
-            ))
-            .await?;
-        // The API server learns of a binding from its own watch.
-        eventually(SOON, "the right to read Secrets", async || {
-            ensure!(may(journey, &user, "get", "secrets").await?, "not yet");
-            Ok::<_, anyhow::Error>(())
-        })
-        .await?;
+        bind_for_secrets(journey, &user, OperatorRole::Secrets).await?;
         for verb in ["list", "update", "delete"] {
             ensure!(!may(journey, &user, verb, "secrets").await?, "{verb}");
         }

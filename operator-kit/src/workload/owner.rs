@@ -96,6 +96,8 @@ pub(super) struct Owner {
     pub(super) catalogues: Catalogues,
     news: mpsc::Sender<News>,
     entries: Mutex<HashMap<Arc<str>, Arc<Entry>>>,
+    /// What hears of kubeconfigs, by namespace: there is one for each that has a cluster, and nobody looks at the Secrets of others.
+    hearing: Mutex<HashMap<String, CancellationToken>>,
     cancel: CancellationToken,
 }
 
@@ -152,6 +154,7 @@ impl WorkloadClusters {
             catalogues: Catalogues::default(),
             news,
             entries: Mutex::default(),
+            hearing: Mutex::default(),
             cancel,
         };
         (Self { owner: Arc::new(owner) }, receiver)
@@ -163,7 +166,7 @@ impl WorkloadClusters {
         entry.map_or(State::Disconnected, |entry| entry.state())
     }
 
-    /// Follows a cluster from now on, unless it is followed already.
+    /// Follows a cluster from now on, unless it is followed already, and hears when its kubeconfig is written.
     pub fn follow(&self, uid: &str, workload: &Workload) {
         let mut entries = self.owner.entries();
         if let Some(entry) = entries.get(uid) {
@@ -181,6 +184,8 @@ impl WorkloadClusters {
             cancel: self.owner.cancel.child_token(),
         });
         entries.insert(Arc::clone(&entry.uid), Arc::clone(&entry));
+        // Before another can forget the last cluster of the namespace.
+        self.hear(&workload.namespace);
         drop(entries);
         self.owner.metrics.enters(&State::Connecting);
         let owner = Arc::clone(&self.owner);
@@ -196,10 +201,16 @@ impl WorkloadClusters {
         }
     }
 
-    /// Hears from now on when kubeconfigs are written in a namespace, or in all when it is empty.
-    pub fn watch_secrets(&self, namespace: &str) {
+    /// Hears from now on when kubeconfigs are written in a namespace.
+    fn hear(&self, namespace: &str) {
+        let mut hearing = self.owner.hearing();
+        if hearing.contains_key(namespace) {
+            return;
+        }
+        let cancel = self.owner.cancel.child_token();
+        hearing.insert(namespace.to_owned(), cancel.clone());
+        drop(hearing);
         let following = secrets::follow(self.owner.management.clone(), namespace.to_owned(), self.clone());
-        let cancel = self.owner.cancel.clone();
         tokio::spawn(async move { cancel.run_until_cancelled_owned(following).await });
     }
 
@@ -214,8 +225,14 @@ impl WorkloadClusters {
 
     /// Ends everything there is of a cluster: its task, its watches, and the connections that nobody uses any more.
     pub fn forget(&self, uid: &str) {
-        if let Some(entry) = self.owner.entries().remove(uid) {
-            entry.cancel.cancel();
+        let mut entries = self.owner.entries();
+        let Some(entry) = entries.remove(uid) else { return };
+        entry.cancel.cancel();
+        let namespace = &entry.workload.namespace;
+        if !entries.values().any(|other| other.workload.namespace == *namespace)
+            && let Some(hearing) = self.owner.hearing().remove(namespace)
+        {
+            hearing.cancel();
         }
     }
 
@@ -238,6 +255,11 @@ impl WorkloadClusters {
 impl Owner {
     fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Entry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Taken after the entries, where both are.
+    fn hearing(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the reader, and not for one who has gone.

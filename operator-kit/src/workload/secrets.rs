@@ -20,13 +20,9 @@ use crate::watching::{Pace, Selection, watching_since};
 /// Metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
 
-/// Tells the owner of what is written in one namespace, or in all when it is empty. Never ends.
+/// Tells the owner of what is written in one namespace. Never ends.
 pub(super) async fn follow(management: Client, namespace: String, clusters: WorkloadClusters) {
-    let secrets: Api<PartialObjectMeta<Secret>> = if namespace.is_empty() {
-        Api::all(management)
-    } else {
-        Api::namespaced(management, &namespace)
-    };
+    let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(management, &namespace);
     let fields = format!("type={SECRET_TYPE}");
     let selection = Selection {
         labels: "",

@@ -124,7 +124,7 @@ impl World {
             return page(asked, &[]).into();
         }
         let events = self.0.written.lock().unwrap().take();
-        events.map_or(Answer::Watch(Vec::new()), |events| Answer::Live(events.boxed()))
+        Answer::Live(events.map_or_else(|| stream::pending().boxed(), StreamExt::boxed))
     }
 
     fn secret_reads(&self) -> usize {
@@ -489,7 +489,6 @@ async fn a_kubeconfig_that_is_written_is_heard_of_at_once_and_nothing_is_seen_of
     let (written, events) = unbounded();
     *world.0.written.lock().unwrap() = Some(events);
     let (clusters, mut told) = world.clusters(World::settings());
-    clusters.watch_secrets("fleet");
     clusters.follow("u", &workload("one"));
     sleep(Duration::from_mins(3)).await;
     let write = |name: &str, version: u32| {
@@ -508,7 +507,7 @@ async fn a_kubeconfig_that_is_written_is_heard_of_at_once_and_nothing_is_seen_of
     assert!(begun.elapsed() < USUAL * 2, "{:?}", begun.elapsed());
     assert_eq!(world.secret_reads(), reads + 1);
     let watched = world.0.secrets_watched.lock().unwrap().clone();
-    assert!(!watched.is_empty());
+    assert_eq!(watched.len(), 2, "a list and a watch");
     for asked in watched {
         assert!(
             asked.metadata_only && asked.path == "/api/v1/namespaces/fleet/secrets",
@@ -516,6 +515,13 @@ async fn a_kubeconfig_that_is_written_is_heard_of_at_once_and_nothing_is_seen_of
         );
         assert_eq!(asked.parameter("fieldSelector"), "type%3Dcluster.x-k8s.io%2Fsecret");
     }
+    clusters.follow("v", &workload("two"));
+    clusters.forget("u");
+    sleep(Duration::from_mins(3)).await;
+    assert!(!written.is_closed(), "another cluster is there");
+    clusters.forget("v");
+    sleep(Duration::from_mins(3)).await;
+    assert!(written.is_closed(), "nobody is left whose kubeconfig it may be");
 }
 
 #[tokio::test(start_paused = true)]

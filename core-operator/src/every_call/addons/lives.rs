@@ -310,6 +310,23 @@ fn nobody_makes_or_watches_cluster_addons_where_it_is_switched_off() {
     assert!(!server.is_watched(ADDON, ""));
 }
 
+#[test]
+fn f39_secrets_are_asked_for_from_the_first_cluster_of_ours_on() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        for cluster in foreign() {
+            server.apply(&cluster);
+        }
+        sleep(LONG).await;
+        assert_eq!(server.calls_about("Secret", ""), 0);
+        server.apply(&control_plane("wharf"));
+        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        sleep(LONG).await;
+        assert!(server.is_watched("Secret", ""));
+    });
+}
+
 /// A Secret from which Clusters may take values, or may not.
 fn values(name: &str, allowed: bool) -> Value {
     let allows = if allowed { labels::VALUES_ALLOWED } else { "false" };
@@ -352,5 +369,11 @@ fn what_a_cluster_takes_values_from_is_watched_by_its_label_once_one_names_it_an
         server.apply(&values("own", true));
         sleep(SOON).await;
         assert_eq!(told(&server, NAME, "HelmChartTemplated"), "/");
+        server.delete(CLUSTER, "wharf");
+        sleep(LONG).await;
+        assert!(
+            !server.is_watched("Secret", ""),
+            "nobody is left who could take anything"
+        );
     });
 }
