@@ -164,7 +164,7 @@ fn page_of_rights() -> String {
          release left behind, could not be told from one that belongs to a release elsewhere\n\
          - `{leases}` in the namespace of the operator, and `{secrets}` in each namespace whose stacks name Secrets (RoleBindings)\n\
          - `{addons}` where the first one is bound, unless the operator has `--cluster-addons=false`. It names the control planes and infrastructure clusters that are \
-         usual; for others the operator needs `list` and `watch` by a role of its own\n\
+         usual; for others the operator needs `get`, `list` and `watch` by a role of its own\n\
          - `{clusters}` in each namespace with Clusters whose add-ons it looks after (RoleBindings): their kubeconfigs are Secrets there, and it asks for Secrets of no other \
          namespace. Who binds it for all namespaces lets the operator read every Secret\n\n\
          They name the kinds that class charts usually have. For each further one, whoever runs the operator gives it a role of \

@@ -32,6 +32,10 @@ fn f39_with_its_own_roles_an_operator_brings_add_ons_and_asks_for_secrets_of_no_
         let workload = ControlPlane::start(Options::default()).await?;
         let kubeconfig = Workload::at(workload.access()).await?.kubeconfig().as_bytes().to_vec();
         let source = stack_of(&[
+            (
+                "cluster-addon-values.yaml",
+                "values: |\n  cluster: {{ .Cluster.metadata.name }}\n",
+            ),
             ("cluster-addon/Chart.yaml", CHART),
             ("cluster-addon/templates/note.yaml", NOTE),
         ])?;
