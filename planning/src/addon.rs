@@ -21,6 +21,7 @@ mod course;
 mod findings;
 mod hook;
 mod hook_set;
+mod layout;
 mod marks;
 mod moment;
 mod notes;
