@@ -33,6 +33,30 @@ impl Expression {
         &self.text
     }
 
+    /// Whether what it gives may depend on this field of a variable: it selects it, or uses the variable as a whole. A variable of a macro that has the same name
+    /// counts as well.
+    pub fn reads(&self, variable: &str, field: &str) -> bool {
+        let is_variable = |node: &Node| matches!(&node.kind, Kind::Name(name) if name == variable);
+        let mut open = vec![&self.root];
+        while let Some(node) = open.pop() {
+            let selected = match &node.kind {
+                Kind::Select { operand, field } | Kind::Has { operand, field } if is_variable(operand) => Some(field),
+                Kind::Index { operand, index } if is_variable(operand) => match &index.kind {
+                    Kind::Literal(Literal::Text(field)) => Some(field),
+                    _ => return true,
+                },
+                _ => None,
+            };
+            match selected {
+                Some(selected) if selected == field => return true,
+                Some(_) => {}
+                None if is_variable(node) => return true,
+                None => open.extend(node.kind.children()),
+            }
+        }
+        false
+    }
+
     /// What was written for a part of it.
     pub(crate) fn written(&self, node: &Node) -> &str {
         self.text.get(node.start..node.end).unwrap_or_default().trim()

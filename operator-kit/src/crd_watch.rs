@@ -5,9 +5,9 @@
 //! CRDs nothing is read, unless somebody could not believe that a kind is not served: then discovery is read again, more and
 //! more seldom, until it shows every CRD of the group and is up to date for it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
-use crate::failure::{chain, is_unanswered};
+use crate::failure::{Lasting, chain, is_unanswered};
 use crate::object::GroupKind;
 use crate::shallow::Shallow;
 use crate::telemetry::Readiness;
@@ -74,6 +74,8 @@ pub struct CrdWatch {
     sights: watch::Receiver<Sights>,
     /// Groups of kinds whose absence could not be believed.
     doubts: watch::Sender<BTreeSet<String>>,
+    /// Why nobody could say of these kinds whether they are served, when it was asked last.
+    untold: Arc<Mutex<BTreeMap<GroupKind, Lasting>>>,
 }
 
 /// What is known of a kind.
@@ -114,17 +116,65 @@ impl CrdWatch {
             changes,
             sights: seen,
             doubts,
+            untold: Arc::default(),
         }
     }
 
     /// What is known of a kind now; does not wait for the list of CRDs. A [`CrdChange`] follows an error, too. One answer of discovery is no proof that a kind is not
     /// served: whoever takes an API server that just starts for "there are no objects" leaves them behind.
     pub async fn serving(&self, discovery: &Discovery, kind: &GroupKind) -> Result<Serving, DiscoveryError> {
+        let serving = self.look_up(discovery, kind).await;
+        let unsure = match &serving {
+            Ok(Serving::Unsure) => self.unsure(discovery, kind),
+            Ok(Serving::Served(_) | Serving::NotServed) | Err(_) => None,
+        };
+        let mut untold = self.untold();
+        let before = untold.remove(kind);
+        let why = match &serving {
+            Err(error) => Some(Lasting::of(error, before)),
+            Ok(_) => unsure,
+        };
+        if let Some(why) = why {
+            untold.insert(kind.clone(), why);
+        }
+        drop(untold);
+        serving
+    }
+
+    /// Why nobody could say whether a kind is served when it was asked last, where something is amiss.
+    pub fn trouble(&self, kind: &GroupKind) -> Option<String> {
+        self.untold().get(kind).map(|why| why.words.clone())
+    }
+
+    fn untold(&self) -> MutexGuard<'_, BTreeMap<GroupKind, Lasting>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is amiss where discovery answers and has not the kind; nothing while the first list of CRDs is on its way.
+    fn unsure(&self, discovery: &Discovery, kind: &GroupKind) -> Option<Lasting> {
+        let sights = self.sights.borrow();
+        let told = |error: DiscoveryError| Some(Lasting::of(&error, None));
+        if discovery.is_stale_for(&kind.group) {
+            return told(DiscoveryError::Stale { kind: kind.clone() });
+        }
+        match &sights.trouble {
+            Some(Lasting { words, .. }) => told(DiscoveryError::Unlisted {
+                kind: kind.clone(),
+                words: words.clone(),
+            }),
+            None if sights.started => told(DiscoveryError::Incomplete { kind: kind.clone() }),
+            None => None,
+        }
+    }
+
+    async fn look_up(&self, discovery: &Discovery, kind: &GroupKind) -> Result<Serving, DiscoveryError> {
         match discovery.resolve_kind(kind).await {
             Ok(Some(resolved)) => return Ok(Serving::Served(resolved)),
             Ok(None) if self.sights.borrow().shown_by(discovery, &kind.group) => return Ok(Serving::NotServed),
             Ok(None) | Err(DiscoveryError::Stale { .. }) => {}
-            Err(error @ (DiscoveryError::Read(_) | DiscoveryError::Incomplete { .. })) => {
+            Err(
+                error @ (DiscoveryError::Read(_) | DiscoveryError::Incomplete { .. } | DiscoveryError::Unlisted { .. }),
+            ) => {
                 self.doubt(kind);
                 return Err(error);
             }
@@ -170,6 +220,7 @@ impl CrdWatch {
             changes: broadcast::channel(CHANGES_WAITING).0,
             sights: watch::channel(sights).1,
             doubts: watch::Sender::new(BTreeSet::new()),
+            untold: Arc::default(),
         }
     }
 }
@@ -191,7 +242,13 @@ impl Watching {
             match turn {
                 Turn::Event(event) => {
                     log.heard(&event);
-                    let Ok(event) = *event else { continue };
+                    let event = match *event {
+                        Ok(event) => event,
+                        Err(error) => {
+                            self.sights.send_modify(|sights| sights.fail(&error));
+                            continue;
+                        }
+                    };
                     let mut names = BTreeSet::new();
                     self.sights.send_modify(|sights| names = sights.take(event));
                     if !names.is_empty() {
@@ -291,6 +348,8 @@ struct Sights {
     listed: Option<HashMap<String, String>>,
     /// The first list is what discovery shows anyway.
     started: bool,
+    /// Why there has been no list yet, where the API server has said why.
+    trouble: Option<Lasting>,
 }
 
 impl Sights {
@@ -304,6 +363,13 @@ impl Sights {
                 .keys()
                 .filter(of_group)
                 .all(|name| discovery_agrees(discovery, self, name))
+    }
+
+    /// The watch was interrupted. A list that came stands.
+    fn fail(&mut self, error: &watcher::Error) {
+        if !self.started {
+            self.trouble = Some(Lasting::of_watch(error, self.trouble.take()));
+        }
     }
 
     /// The names that changed with this event.
@@ -333,6 +399,7 @@ impl Sights {
 
     fn replace(&mut self) -> BTreeSet<String> {
         let before = std::mem::replace(&mut self.known, self.listed.take().unwrap_or_default());
+        self.trouble = None;
         if !std::mem::replace(&mut self.started, true) {
             return BTreeSet::new();
         }

@@ -46,6 +46,14 @@ pub enum DiscoveryError {
         /// Which kind.
         kind: GroupKind,
     },
+    /// Discovery has not the kind, and nobody knows whether it shows every CRD.
+    #[error("unable to tell whether {kind} is served: the list of CustomResourceDefinitions failed: {words}")]
+    Unlisted {
+        /// Which kind.
+        kind: GroupKind,
+        /// Why, in the API server's words.
+        words: String,
+    },
 }
 
 impl DiscoveryError {

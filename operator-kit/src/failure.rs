@@ -88,6 +88,41 @@ pub(crate) fn code_of(error: &watcher::Error) -> Option<StatusCode> {
     StatusCode::from_u16(code).ok()
 }
 
+/// What is told of a failure for as long as it lasts. An API server that finds other words each time it refuses with the same code tells nothing new by them, and
+/// whoever repeated them would write a status for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lasting {
+    pub(crate) words: String,
+    code: Option<StatusCode>,
+}
+
+impl Lasting {
+    /// What interrupted a watch, after what was told of it before.
+    pub(crate) fn of_watch(error: &watcher::Error, before: Option<Self>) -> Self {
+        Self::after(before, code_of(error), || words_of_watch(error))
+    }
+
+    /// The same of any failed call.
+    pub(crate) fn of(error: &(dyn Error + 'static), before: Option<Self>) -> Self {
+        let (mut next, mut code) = (Some(error), None);
+        while let Some(link) = next {
+            if let Some(status) = answer_of(link) {
+                code = StatusCode::from_u16(status.code).ok();
+                break;
+            }
+            next = link.source();
+        }
+        Self::after(before, code, || chain(error))
+    }
+
+    fn after(before: Option<Self>, code: Option<StatusCode>, words: impl FnOnce() -> String) -> Self {
+        match before {
+            Some(before) if code.is_some() && before.code == code => before,
+            _ => Self { words: words(), code },
+        }
+    }
+}
+
 /// What interrupted a watch, in the API server's words where there are some: the error's own text ends in a dump of the answer. No longer
 /// than [`chain`].
 pub fn words_of_watch(error: &watcher::Error) -> String {
@@ -378,6 +413,27 @@ mod tests {
             chain(&Refused(Box::new(refusal()))),
             "failed to write the status: pods \"x\" not found"
         );
+    }
+
+    #[test]
+    fn other_words_for_the_same_code_are_no_news_and_another_code_is() {
+        let refused = |code, words: &str| {
+            watcher::Error::InitialListFailed(kube::Error::Api(Status::failure(words, "No").with_code(code).boxed()))
+        };
+        let first = Lasting::of_watch(&refused(429, "try in 17 ms"), None);
+        let second = Lasting::of_watch(&refused(429, "try in 3 ms"), Some(first.clone()));
+        assert_eq!(second, first);
+        assert_eq!(Lasting::of_watch(&refused(503, "away"), Some(second)).words, "away");
+        let read = |words: &str| {
+            Refused(Box::new(kube::Error::Api(
+                Status::failure(words, "No").with_code(500).boxed(),
+            )))
+        };
+        let first = Lasting::of(&read("request 1"), None);
+        assert_eq!(first.words, "failed to write the status: request 1");
+        assert_eq!(Lasting::of(&read("request 2"), Some(first.clone())), first);
+        let silent = Lasting::of(&std::io::Error::other("silence"), Some(first));
+        assert_eq!(silent.words, "silence");
     }
 
     #[test]

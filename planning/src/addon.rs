@@ -21,10 +21,12 @@ mod course;
 mod findings;
 mod hook;
 mod hook_set;
+mod layout;
 mod marks;
 mod moment;
 mod notes;
 mod observed;
+mod outdated;
 mod outlook;
 mod plan;
 mod presence;
@@ -50,6 +52,7 @@ pub use self::{
     moment::due,
     notes::{notes, overridden},
     observed::{AddonObserved, ChartSeen, Connection, Layout, MemoSeen, StageConditions},
+    outdated::outdated,
     plan::{AddonPlan, plan},
     presence::{AddonSeen, ClassOwner, Pausing, Presence, presence},
     stage::{ConditionSeen, StageSeen, StageState, Work},

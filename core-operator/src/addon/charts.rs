@@ -195,6 +195,8 @@ impl ChartWork<'_> {
             sight.charts.insert(folder.clone(), rendering);
         }
         sight.memo = Some((memory.memo.stored(), memory.memo.drawn()));
+        // API servers and conditions repeat it as well.
+        sight.hidden = sight.hidden.with(memory.memo.hidden());
         sight
     }
 
@@ -205,6 +207,7 @@ impl ChartWork<'_> {
         match (values, memory.charts.get_mut(folder)) {
             (Some((values, hidden)), Some(chart)) => {
                 let bodies = self.bodies_of(folder, &values, chart, &mut memory.memo).await;
+                let hidden = hidden.with(memory.memo.hidden());
                 bodies.map_err(|unrendered| hidden.unrendered(unrendered))
             }
             _ => Err(Unrendered::Awaited),
@@ -277,6 +280,7 @@ impl ChartWork<'_> {
         let seen = self.see(folder, values, chart, memo).await;
         sight.brought.extend(seen.brought);
         sight.unreadable |= seen.unreadable;
-        sight.hidden.rendering(seen.rendering)
+        // What was remembered of the chart as well as what it has drawn just now.
+        sight.hidden.with(memo.hidden()).rendering(seen.rendering)
     }
 }

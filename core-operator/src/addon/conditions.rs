@@ -8,7 +8,7 @@ use crds::release_files::{WaitForCondition, WatchedObject};
 use expressions::{Missing, Outcome, STEPS, evaluate, parse};
 use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
-use planning::addon::{ConditionSeen, Stage, StageConditions, StageKey};
+use planning::addon::{ConditionSeen, Stage, StageConditions, StageKey, outdated};
 use serde_json::Value;
 
 use super::charts::Hidden;
@@ -69,11 +69,8 @@ impl Evaluated {
                 }
             }
         }
-        let mut of_status = condition
-            .objects
-            .iter()
-            .filter(|object| asks_for_status(object, condition));
-        let outdated = of_status.find_map(|object| outdated(object, objects.get(&object.key)?.as_ref()?));
+        let mut of_status = objects.iter().filter(|(key, _)| expression.reads(key, "status"));
+        let outdated = of_status.find_map(|(key, found)| outdated(key, found.as_ref()?));
         if let Some(message) = outdated {
             return fails(message);
         }
@@ -113,22 +110,6 @@ fn condition_of<'s>(stage: &'s Stage, status: &ClusterAddonStatus) -> Option<&'s
     } else {
         stage.pre.as_ref()
     }
-}
-
-/// Whether the expression reads the status of an object.
-fn asks_for_status(object: &WatchedObject, condition: &WaitForCondition) -> bool {
-    condition.conditions.contains(&format!("{}.status", object.key))
-}
-
-/// Why the status of an object tells nothing yet: it is about the object as it was before the last change, which may be ours. What was ready then would
-/// end a stage at once that has only just changed it.
-fn outdated(object: &WatchedObject, found: &Value) -> Option<String> {
-    let wanted = found["metadata"]["generation"].as_i64()?;
-    let seen = found["status"]["observedGeneration"].as_i64()?;
-    (seen < wanted).then(|| {
-        let key = &object.key;
-        format!("{key}.status is not of now yet: its controller has seen generation {seen}, the object is at {wanted}")
-    })
 }
 
 fn fails(message: String) -> ConditionSeen {
@@ -251,37 +232,6 @@ mod tests {
         for (said, expected) in cases {
             assert_eq!(said, expected);
         }
-    }
-
-    #[test]
-    fn a_status_of_before_the_last_change_tells_nothing_of_a_condition_that_asks_for_it() {
-        let object = WatchedObject {
-            key: "harbor".to_owned(),
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            name: "quay".to_owned(),
-            namespace: "kube-system".to_owned(),
-        };
-        let found =
-            |generation: i64, status: Value| json!({ "metadata": { "generation": generation }, "status": status });
-        let said = outdated(
-            &object,
-            &found(2, json!({ "observedGeneration": 1, "readyReplicas": 1 })),
-        );
-        let expected = "harbor.status is not of now yet: its controller has seen generation 1, the object is at 2";
-        assert_eq!(said.as_deref(), Some(expected));
-        assert_eq!(outdated(&object, &found(2, json!({ "observedGeneration": 2 }))), None);
-        assert_eq!(
-            outdated(&object, &found(2, json!({ "readyReplicas": 1 }))),
-            None,
-            "nobody tells"
-        );
-        let condition = |conditions: &str| WaitForCondition {
-            objects: vec![object.clone()],
-            conditions: conditions.to_owned(),
-        };
-        assert!(asks_for_status(&object, &condition("harbor.status.readyReplicas == 1")));
-        assert!(!asks_for_status(&object, &condition("harbor.spec.replicas == 1")));
     }
 
     #[test]

@@ -67,6 +67,8 @@ struct Rendered {
     hidden: Hidden,
     /// The stages that lead to the target.
     stages: Vec<Stage>,
+    /// What the values are made of otherwise than the release asks for.
+    note: Option<String>,
 }
 
 /// The objects in the cluster, as far as anybody knows.
@@ -171,6 +173,7 @@ impl Subject<'_> {
             drift: looked.policy.drift,
             prune_limit: looked.policy.prune_limit,
             values: rendered.values,
+            values_note: rendered.note,
             memo: rendered.memo,
             charts: rendered.charts,
             conditions: looked.evaluated.conditions,
@@ -331,6 +334,7 @@ impl Subject<'_> {
             next: looked.next,
             hidden: looked.hidden,
             stages: to_go,
+            note: looked.note,
         }
     }
 
@@ -409,6 +413,7 @@ impl Rendered {
             next: Next::Await,
             hidden: Hidden::default(),
             stages: Vec::new(),
+            note: None,
         }
     }
 }

@@ -144,7 +144,9 @@ impl Place {
                 if trouble.forbidden {
                     forbidden.insert(kind.clone());
                 }
-                told.insert(kind, trouble.words);
+                told.insert(kind, trouble.words().to_owned());
+            } else if let Some(words) = self.crds.trouble(&kind) {
+                told.insert(kind, words);
             }
         }
         (told, forbidden)

@@ -1,10 +1,12 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Parser;
+use http::Response;
+use kube::client::Body;
 use operator_kit::crd_watch::Serving;
 use operator_kit::in_memory::{Served, Server};
 use operator_kit::object::GroupKind;
@@ -39,6 +41,8 @@ pub(crate) struct Wires {
     cluster: Server,
     /// It takes requests and answers none.
     pub(crate) hangs: Arc<AtomicBool>,
+    /// It says its version, and refuses all else with this code, each time in other words. Not with 0.
+    pub(crate) refuses: Arc<AtomicU16>,
 }
 
 impl Wires {
@@ -46,16 +50,38 @@ impl Wires {
         Self {
             cluster: cluster.clone(),
             hangs: Arc::default(),
+            refuses: Arc::default(),
         }
     }
 }
 
+/// A refusal as an API server writes it, in words of its own.
+fn refusal(code: u16) -> Response<Body> {
+    static REFUSALS: AtomicUsize = AtomicUsize::new(0);
+    let number = REFUSALS.fetch_add(1, Ordering::SeqCst);
+    let status = json!({
+        "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "message": format!("not now, request {number}"),
+    });
+    let answer = Response::builder().status(code);
+    answer
+        .body(Body::from(status.to_string().into_bytes()))
+        .expect("an answer")
+}
+
 impl Dial for Wires {
     fn dial(&self, _: &Access) -> Result<Transport, DialError> {
-        let (client, hangs) = (self.cluster.client(), Arc::clone(&self.hangs));
-        Ok(transport(service_fn(move |request| {
+        let (client, hangs, refuses) = (
+            self.cluster.client(),
+            Arc::clone(&self.hangs),
+            Arc::clone(&self.refuses),
+        );
+        Ok(transport(service_fn(move |request: http::Request<Body>| {
             let (client, hangs) = (client.clone(), Arc::clone(&hangs));
+            let code = refuses.load(Ordering::SeqCst);
             async move {
+                if code != 0 && request.uri().path() != "/version" {
+                    return Ok(refusal(code));
+                }
                 if hangs.load(Ordering::SeqCst) {
                     std::future::pending::<()>().await;
                 }

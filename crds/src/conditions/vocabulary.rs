@@ -135,6 +135,10 @@ pub enum Reason {
     TemplateNewClusterStackFailed,
     /// `ClusterAddonConfigValidated`: clusteraddon.yaml is wrong.
     ParsingClusterAddonConfigFailed,
+    /// `ClusterAddonConfigValidated`, `True`: clusteraddon.yaml lists no stage that is ever run, or some that never are.
+    StagesNotUsed,
+    /// `ClusterAddonConfigValidated`, `True`: values get the Cluster in another version than clusteraddon.yaml names.
+    ClusterVersionNotServed,
     /// `HelmChartApplied`: the API server refused objects, or they could not be rendered.
     FailedToApplyObjects,
     /// `HelmChartApplied`: objects are being applied.

@@ -131,14 +131,14 @@ pub const REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::TemplateNewClusterStackFailed,
-        means: "The class chart cannot be rendered; the message has file and line.",
+        means: "The class chart, or on a ClusterAddon a chart of the add-ons, cannot be rendered; the message has file and line.",
         reader: "Publish a new version; `kubectl stacks release create` finds this before.",
         operator: "Keeps what is applied. What took too long is tried again by itself, later each time, and the release is not `Stalled`.",
     },
     Entry {
         word: Reason::RenderFailed,
-        means: "The class chart cannot be rendered: on a stack, and as the reason of `Stalled`.",
-        reader: "The same as for [`TemplateNewClusterStackFailed`](#reason-templatenewclusterstackfailed).",
+        means: "What [`TemplateNewClusterStackFailed`](#reason-templatenewclusterstackfailed) says, on a stack and as the reason of `Stalled`; on a ClusterAddon also that the values of its charts cannot be made.",
+        reader: "Publish a new version that renders, or correct what the values are made of; of a ClusterAddon, `HelmChartTemplated` and `HelmChartFound` say what is wrong.",
         operator: "The same.",
     },
     Entry {
@@ -146,6 +146,18 @@ pub const REASONS: &[Entry<Reason>] = &[
         means: "The file `clusteraddon.yaml` of the release cannot be used; the message says where.",
         reader: "Mend it at the source, or publish a new version.",
         operator: "Keeps what is applied in the cluster, and goes on when the file has changed.",
+    },
+    Entry {
+        word: Reason::StagesNotUsed,
+        means: "The list of stages of the release can be read, and it has none, or stages under names that are no lifecycle hooks, which are never run. It stands beside a `True`: whoever lists no stages gets no add-ons.",
+        reader: "Nothing, if that is meant. Otherwise list the charts under the hooks of [hooks.md](hooks.md) in a new version; `kubectl stacks release create` finds this before.",
+        operator: "Runs all other stages. A cluster without any counts as ready.",
+    },
+    Entry {
+        word: Reason::ClusterVersionNotServed,
+        means: "The management cluster does not serve Clusters in the version that the values of the release are written for, so that they get another one, which the message names. It stands beside a `True`.",
+        reader: "Name the version that is served as `clusterApiVersion` in `clusteraddon.yaml`, correct the templates of values for it, and publish a new version.",
+        operator: "Makes the values of what the API server gives. A template that stumbles over that says so with `HelmChartTemplated`.",
     },
     Entry {
         word: Reason::HelmChartMissing,

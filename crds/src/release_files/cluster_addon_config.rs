@@ -12,8 +12,7 @@ use crate::cluster_addon::StageAction;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAddonConfig {
-    /// Stages by hook, in the order in which they run. Any name may stand for a hook; those in use are `AfterControlPlaneInitialized`,
-    /// `BeforeClusterUpgrade` and `AfterClusterUpgrade`.
+    /// Stages by hook, in the order in which they run. Any name may stand for a hook; what stands under others than those of [`HOOKS`](super::HOOKS) is never run.
     #[serde(default)]
     pub addon_stages: BTreeMap<String, Vec<AddonStage>>,
     /// The version of Cluster API in whose form the values templates get the Cluster. Additive: the Go operator always gives v1beta1.

@@ -23,6 +23,19 @@ use crate::names::NameError;
 pub const METADATA: &str = "metadata.yaml";
 /// Name of the file with the stages of the add-ons; a release without it has one stage.
 pub const CLUSTER_ADDON_CONFIG: &str = "clusteraddon.yaml";
+/// The names under which clusteraddon.yaml lists stages: the lifecycle hooks of Cluster API, in the order in which a cluster meets them. Stages under other names
+/// are never run.
+pub const HOOKS: [&str; 9] = [
+    "BeforeClusterCreate",
+    "AfterControlPlaneInitialized",
+    "BeforeClusterUpgrade",
+    "BeforeControlPlaneUpgrade",
+    "AfterControlPlaneUpgrade",
+    "BeforeWorkersUpgrade",
+    "AfterWorkersUpgrade",
+    "AfterClusterUpgrade",
+    "BeforeClusterDelete",
+];
 /// Name of the template for the values of the only add-on chart, in releases without stages.
 pub const CLUSTER_ADDON_VALUES: &str = "cluster-addon-values.yaml";
 /// The same as a template of Tera; a release has one of the two. The Go operator does not know it.

@@ -179,3 +179,28 @@ proptest! {
         let _ = parse(&text);
     }
 }
+
+#[test]
+fn what_an_expression_reads_of_an_object_is_known() {
+    let reads = |text: &str| parse(text).expect("an expression").reads("harbor", "status");
+    for text in [
+        "harbor.status.readyReplicas == 1",
+        "quay.spec.on || has(harbor.status)",
+        "harbor[\"status\"].readyReplicas == 1",
+        "[1].all(one, harbor.status.readyReplicas >= one)",
+        "harbor == quay",
+        "harbor[quay.spec.field] == 1",
+        "size(harbor) > 3",
+    ] {
+        assert!(reads(text), "{text}");
+    }
+    for text in [
+        "harbor.spec.status == 1",
+        "quay.status.readyReplicas == 1 && harbor.spec.replicas == 1",
+        "sharbor.status.on",
+        "harbor[\"spec\"].replicas == 1",
+        "\"harbor.status\" == quay.spec.text",
+    ] {
+        assert!(!reads(text), "{text}");
+    }
+}

@@ -3,7 +3,7 @@
 //! It knows them by tags, which are hashes (`k8s.io/apiserver/pkg/endpoints/discovery/aggregated`). Nobody else is asked by the tags that one API server gave:
 //! that of a hostile cluster could name those of others, and they would have what it says of them.
 
-use futures::try_join;
+use futures::join;
 use http::{Request, Response, StatusCode, header};
 use kube::client::{APIGroupDiscovery, APIGroupDiscoveryList, Body, Client};
 use kube::core::Status;
@@ -32,10 +32,12 @@ enum Document {
 
 /// Asks for both documents, but for those with these tags.
 pub(super) async fn read(client: &Client, known: &Tags) -> kube::Result<Answer> {
-    let (core, groups) = try_join!(
+    let (core, groups) = join!(
         document(client, "/api", known.core.as_deref()),
         document(client, "/apis", known.groups.as_deref())
-    )?;
+    );
+    // Where both are refused, always the same one is told of, whichever answer came first: people are shown the words.
+    let (core, groups) = (core?, groups?);
     if matches!((&core, &groups), (Document::Same, Document::Same)) {
         return Ok(Answer::Same);
     }

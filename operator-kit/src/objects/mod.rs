@@ -27,6 +27,7 @@ pub use self::store::Changed;
 use self::named::Names;
 use self::store::Store;
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
+use crate::failure::Lasting;
 use crate::object::{GroupKind, ObjectKey, group_kind};
 
 /// What the watches tell, in order per kind.
@@ -149,10 +150,16 @@ struct Running {
 /// Why a watch has not listed its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// In the words of the API server.
-    pub words: String,
+    lasting: Lasting,
     /// Whether the right is missing.
     pub forbidden: bool,
+}
+
+impl Trouble {
+    /// In the words of the API server.
+    pub fn words(&self) -> &str {
+        &self.lasting.words
+    }
 }
 
 impl ObjectWatches {

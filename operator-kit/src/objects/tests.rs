@@ -414,10 +414,7 @@ async fn why_a_kind_was_not_listed_is_known() {
         refused.changed().await.unwrap();
     }
     let trouble = watches.trouble(&kind).unwrap();
-    assert_eq!(
-        (trouble.words.as_str(), trouble.forbidden),
-        ("nobody may list them", true)
-    );
+    assert_eq!((trouble.words(), trouble.forbidden), ("nobody may list them", true));
 }
 
 #[tokio::test(start_paused = true)]

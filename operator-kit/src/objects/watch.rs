@@ -16,7 +16,7 @@ use super::seen::Seen;
 use super::store::{Changed, Store};
 use super::{Inner, Notice, Trouble};
 use crate::discovery::Resolved;
-use crate::failure::{code_of, words_of_watch};
+use crate::failure::{Lasting, code_of};
 use crate::object::{GroupKind, ObjectKey};
 use crate::pages::Unreadable;
 use crate::shallow::Shallow;
@@ -126,13 +126,14 @@ impl Watch<'_> {
     }
 
     fn note_trouble(&self, error: &watcher::Error) {
-        let trouble = Trouble {
-            words: words_of_watch(error),
-            forbidden: code_of(error) == Some(StatusCode::FORBIDDEN),
-        };
+        let forbidden = code_of(error) == Some(StatusCode::FORBIDDEN);
         // A list that came stands.
         self.inner.mark(self.kind, self.cancel, |watch| {
-            watch.trouble = (!watch.synced).then_some(trouble);
+            let before = watch.trouble.take().map(|trouble| trouble.lasting);
+            watch.trouble = (!watch.synced).then(|| Trouble {
+                lasting: Lasting::of_watch(error, before),
+                forbidden,
+            });
         });
     }
 

@@ -90,7 +90,9 @@ pub enum Reason {
     #[error("the API server of the cluster does not accept the credentials of the kubeconfig; renew them")]
     Authenticate,
     /// One of the two sides does not trust the certificate of the other.
-    #[error("no TLS connection to the API server of the cluster: {words}")]
+    #[error(
+        "no TLS connection to the API server of the cluster: {words}; look whether the kubeconfig is still that of this cluster"
+    )]
     Secure {
         /// Why.
         words: String,
@@ -110,7 +112,9 @@ pub enum Reason {
         seconds: u64,
     },
     /// It says itself that something is wrong.
-    #[error("the API server of the cluster answers with the code {code}; look at it")]
+    #[error(
+        "the API server of the cluster answers with the code {code}; look at it, and whether the kubeconfig leads to it"
+    )]
     Answer {
         /// The HTTP status.
         code: u16,

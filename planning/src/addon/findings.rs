@@ -11,6 +11,7 @@ use crds::cluster_addon::{StageAction, StagePhase};
 use crds::conditions::{ConditionStatus, ConditionType, Finding, Reason, Severity};
 use crds::resource::Resource;
 
+use super::layout::unused;
 use super::observed::{ChartSeen, Connection, Layout};
 use super::outlook::{Outlook, Way, is_reached};
 use super::stage::{StageState, Work};
@@ -40,7 +41,8 @@ fn cluster(outlook: &Outlook<'_>) -> Finding {
     const TYPE: ConditionType = ConditionType::ClusterReady;
     const REASON: Reason = Reason::ControlPlaneNotReady;
     if !outlook.cluster.initialized {
-        let message = "waits until the API server of the cluster answers";
+        let message = "waits until the control plane is initialised and the API server of the cluster answers: if that takes long, look at the \
+                       Cluster, its control plane and its infrastructure";
         return Finding::fails(TYPE, Severity::Info, REASON, message);
     }
     match &outlook.observed.connection {
@@ -53,7 +55,8 @@ fn cluster(outlook: &Outlook<'_>) -> Finding {
             Finding::fails(TYPE, Severity::Warning, REASON, message)
         }
         Connection::Connecting { .. } => {
-            Finding::fails(TYPE, Severity::Info, REASON, "the cluster has not answered yet")
+            let message = "the API server of the cluster has not answered yet; it is asked until it does";
+            Finding::fails(TYPE, Severity::Info, REASON, message)
         }
         Connection::Suspect { message, .. } => Finding::fails(TYPE, Severity::Warning, REASON, message),
         Connection::Refused { message } => {
@@ -115,7 +118,14 @@ fn validated(outlook: &Outlook<'_>) -> Option<Finding> {
             let reason = Reason::ParsingClusterAddonConfigFailed;
             Some(Finding::fails(TYPE, Severity::Error, reason, message))
         }
-        Layout::Known(_) => Some(Finding::holds(TYPE)),
+        Layout::Known(stages) => Some(match (unused(stages), &outlook.observed.values_note) {
+            (None, None) => Finding::holds(TYPE),
+            (Some(unused), None) => Finding::holds_because(TYPE, Reason::StagesNotUsed, unused),
+            (None, Some(note)) => Finding::holds_because(TYPE, Reason::ClusterVersionNotServed, note),
+            (Some(unused), Some(note)) => {
+                Finding::holds_because(TYPE, Reason::StagesNotUsed, format!("{note}; {unused}"))
+            }
+        }),
     }
 }
 
@@ -332,23 +342,29 @@ fn stall(told: &Told<'_>, waiting: &AddonWaiting) -> Option<(Reason, String)> {
         ),
         AddonWaiting::BrokenValues if has_parts(outlook) => stall(
             Reason::RenderFailed,
-            "the values of the release, or what they are made of, have to be mended",
+            "the values of the release, or what they are made of, have to be mended; HelmChartTemplated says what is wrong",
         ),
         AddonWaiting::UnstableValues => stall(
             Reason::RenderingUnstable,
-            "the values of the release must not be made of what changes by itself",
+            "the values of the release must not be made of what changes by itself; HelmChartTemplated says more",
         ),
-        AddonWaiting::Kubeconfig => stall(
-            Reason::KubeconfigRefused,
-            "the Secret with the kubeconfig of the cluster has to be mended",
-        ),
+        AddonWaiting::Kubeconfig => {
+            let name = &outlook.cluster.name;
+            let message =
+                format!("the Secret {name}-kubeconfig has to be mended; ClusterReady says what is wrong with it");
+            Some((Reason::KubeconfigRefused, message))
+        }
         AddonWaiting::Chart { chart } if has_parts(outlook) && has_turn(outlook, chart) => {
-            let message = format!("the chart {chart} of the release has to be mended at the source");
+            let message = format!(
+                "the chart {chart} of the release has to be mended at the source; HelmChartTemplated or HelmChartFound says what is wrong"
+            );
             Some((Reason::RenderFailed, message))
         }
         AddonWaiting::Deadline { stage } => {
             let name = &stage.name;
-            let message = format!("stage {name} takes too long; it is tried on, and what comes after it waits");
+            let message = format!(
+                "stage {name} takes longer than the release gives it, and what comes after it waits: mend what its row in status.stages says; it goes on by itself"
+            );
             Some((Reason::StageDeadlineExceeded, message))
         }
         AddonWaiting::Objects(wait) => wait.stall(told.decisions, false),

@@ -65,6 +65,9 @@ pub struct AddonObserved {
     pub prune_limit: PruneLimit,
     /// The values of its charts, made of the Cluster.
     pub values: Values,
+    /// What they are made of otherwise than the release asks for, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values_note: Option<String>,
     /// What the charts drew at random; `None` while nobody has looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo: Option<MemoSeen>,

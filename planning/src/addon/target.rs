@@ -122,7 +122,10 @@ pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values) -> 
     let (version, kubernetes_version) = match release {
         ReleaseSeen::Absent => {
             let namespace = &topology.class_namespace;
-            let message = format!("the namespace {namespace} has no ClusterStackRelease for the class {class}");
+            let message = format!(
+                "the namespace {namespace} has no ClusterStackRelease for the class {class}: name its version in spec.versions of the ClusterStack there, or \
+                 give the Cluster another class"
+            );
             return Wanted::ReleaseNotReady { message };
         }
         ReleaseSeen::NotReady { message } => {

@@ -197,11 +197,11 @@ fn deletion(observed: &AddonObserved, chart: &str, spared: &Spared<'_>, now: Tim
             "waits until the chart {other} is rendered, which may ask for some of its objects"
         ));
     }
-    if let Some(kind) = observed.unlisted.difference(&observed.forbidden).next() {
-        return ongoing(format!("waits for the list of {kind}, of which objects may be left"));
-    }
     let (doomed, none) = (doomed(observed, chart, spared), BTreeSet::new());
     let set = observed.set(None, &doomed, &none);
+    if let Some(kind) = observed.unlisted.difference(&observed.forbidden).next() {
+        return ongoing(set.unlisted(kind));
+    }
     let decisions = set.removal(now);
     if decisions.is_over() {
         return Work::Done;

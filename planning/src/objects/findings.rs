@@ -77,8 +77,8 @@ impl ObjectSet<'_> {
         }
     }
 
-    /// What keeps an owner whose known objects are gone.
-    fn unlisted(&self, kind: &GroupKind) -> String {
+    /// What keeps an owner, or a stage, whose known objects are gone.
+    pub(crate) fn unlisted(&self, kind: &GroupKind) -> String {
         match self.unwatched.get(kind) {
             Some(words) => format!("objects may be left: {kind} cannot be watched: {words}"),
             None => format!("waits for the list of {kind}, of which objects may be left"),

@@ -250,6 +250,18 @@ pub enum PackError {
         /// The keys that there are.
         known: String,
     },
+    /// A file with stages under a name that is no lifecycle hook.
+    #[error("{}:{line}: there is no hook {hook:?}, so its stages would never be run; the hooks are {known}", .path.display())]
+    UnknownHook {
+        /// The `clusteraddon.yaml`.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// The name as it stands there.
+        hook: String,
+        /// The hooks that there are.
+        known: String,
+    },
     /// A file for stages without any.
     #[error("{}: has no addonStages; list the charts of cluster-addon there", .path.display())]
     NoStages {

@@ -8,8 +8,8 @@ use std::{
 use crds::{
     names::{KubernetesMinor, NameError, ReleaseStem},
     release_files::{
-        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA, ClusterAddonConfig, Hashes, NODE_IMAGES,
-        NodeImages,
+        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA, ClusterAddonConfig, HOOKS, Hashes,
+        NODE_IMAGES, NodeImages,
     },
 };
 use serde::{Deserialize, de::IgnoredAny};
@@ -211,7 +211,7 @@ fn part(tree: &Tree, directory: &str, advice: &'static str) -> Result<Tree, Pack
     }
 }
 
-/// Refuses keys that nobody reads, and a stage whose chart is not there.
+/// Refuses keys that nobody reads, stages that are never run, a list without any, and a stage whose chart is not there.
 fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackError> {
     let path = tree.path(CLUSTER_ADDON_CONFIG);
     check_keys(&path, stages)?;
@@ -219,18 +219,33 @@ fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackErr
         path: path.clone(),
         source,
     })?;
+    if let Some(hook) = config.addon_stages.keys().find(|hook| !HOOKS.contains(&hook.as_str())) {
+        let line = line_with(stages, hook);
+        let (hook, known) = (hook.clone(), HOOKS.join(", "));
+        return Err(PackError::UnknownHook {
+            path,
+            line,
+            hook,
+            known,
+        });
+    }
+    if config.addon_stages.values().all(Vec::is_empty) {
+        return Err(PackError::NoStages { path });
+    }
     let mut names = config.addon_stages.into_values().flatten().map(|stage| stage.name);
     match names.find(|name| !charts.files.contains_key(&format!("{name}/{CHART}"))) {
         Some(stage) => {
-            let text = text(stages).unwrap_or_default();
-            let line = text
-                .lines()
-                .position(|line| line.contains(&stage))
-                .map_or(1, |index| index + 1);
+            let line = line_with(stages, &stage);
             Err(PackError::MissingStageChart { path, line, stage })
         }
         None => Ok(()),
     }
+}
+
+/// The first line of a file that has these words.
+fn line_with(file: &[u8], words: &str) -> usize {
+    let mut lines = text(file).unwrap_or_default().lines();
+    lines.position(|line| line.contains(words)).map_or(1, |index| index + 1)
 }
 
 /// The operators pass over unknown keys, because a later format may have more; whoever writes the file means the format of today.

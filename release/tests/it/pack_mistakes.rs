@@ -186,6 +186,21 @@ fn stages_that_nobody_would_read_are_refused() {
         .unwrap()),
         "clusteraddon.yaml: has no addonStages; list the charts of cluster-addon there"
     );
+    for nothing in ["{}", "{AfterControlPlaneInitialized: []}"] {
+        assert_eq!(
+            refusal(|stack| fs::write(stack.join("clusteraddon.yaml"), format!("addonStages: {nothing}\n")).unwrap()),
+            "clusteraddon.yaml: has no addonStages; list the charts of cluster-addon there"
+        );
+    }
+    let unknown = refusal_of(
+        "clusteraddon.yaml",
+        "  AfterControlPlaneInitialized:",
+        "  AfterControlPlaneInitialised:",
+    );
+    assert!(
+        unknown.contains("there is no hook \"AfterControlPlaneInitialised\", so its stages would never be run; the hooks are BeforeClusterCreate, "),
+        "{unknown}"
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What is in words of others that somebody has given the charts of a cluster: charts, Helm and API servers repeat values in what they say.
+//! What is in words of others that nobody may read of what the charts of a cluster are made with: what somebody has given them, and what they drew
+//! at random. Charts, Helm and API servers repeat values in what they say.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,17 +12,16 @@ use serde_json::Value;
 use crate::lanes::{Failed, Unrendered};
 
 /// What is said where nobody can tell what of the words may be said.
-const UNTOLD: &str =
-    "its words are not told, because they may repeat values that the Cluster takes from a Secret or ConfigMap";
+const UNTOLD: &str = "its words are not told, because they may repeat values that the Cluster takes from a Secret or ConfigMap, or that its charts drew at random";
 
-/// Everything that a cluster was given for its values. Clones share it.
+/// What was given and what was drawn, apart. Clones share it.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Hidden(Arc<BTreeSet<String>>);
+pub(crate) struct Hidden(Vec<Arc<BTreeSet<String>>>);
 
 impl fmt::Debug for Hidden {
     /// How much, alone.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Hidden").field(&self.0.len()).finish()
+        formatter.debug_tuple("Hidden").field(&self.values().count()).finish()
     }
 }
 
@@ -32,7 +32,23 @@ impl Hidden {
         for value in values {
             collect(value, &mut hidden);
         }
-        Self(Arc::new(hidden))
+        Self::default().with(&Self(vec![Arc::new(hidden)]))
+    }
+
+    /// This and that.
+    pub(super) fn with(&self, other: &Self) -> Self {
+        let mut sources = self.0.clone();
+        let others = other.0.iter().filter(|source| !source.is_empty());
+        for source in others {
+            if !sources.contains(source) {
+                sources.push(Arc::clone(source));
+            }
+        }
+        Self(sources)
+    }
+
+    fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|source| source.iter()).map(String::as_str)
     }
 
     /// Words that may be told.
@@ -40,7 +56,7 @@ impl Hidden {
         if self.0.is_empty() {
             return words.to_owned();
         }
-        redaction::without(words, self.0.iter().map(String::as_str)).unwrap_or_else(|| UNTOLD.to_owned())
+        redaction::without(words, self.values()).unwrap_or_else(|| UNTOLD.to_owned())
     }
 }
 
@@ -104,5 +120,16 @@ mod tests {
     fn nothing_is_told_where_too_much_was_given_to_look_for() {
         let hidden = Hidden::of([&json!("x".repeat(redaction::MOST + 1))]);
         assert_eq!(hidden.without("whatever"), UNTOLD);
+    }
+
+    #[test]
+    fn what_comes_from_several_sources_is_hidden_together() {
+        let [given, drawn] = ["sesame-open", "salamis-480"].map(|value| Hidden::of([&json!(value)]));
+        let both = given.with(&drawn).with(&Hidden::default()).with(&given);
+        assert_eq!(
+            both.without("sesame-open, salamis-480, and 490"),
+            "(not shown), (not shown), and 490"
+        );
+        assert_eq!(both, given.with(&drawn));
     }
 }

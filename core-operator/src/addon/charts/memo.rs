@@ -15,7 +15,9 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt};
 use planning::digest::digest_of_everything;
 use rendering::answers::{Asked, Entry, Questions};
+use serde_json::Value;
 
+use super::hidden::Hidden;
 use crate::clusters::CLUSTER_API_GROUP;
 
 /// The type of these Secrets: who made another one of the same name keeps it.
@@ -118,6 +120,8 @@ pub(crate) struct Memo {
     content: Content,
     /// Of the content, for whoever compares it often.
     digests: BTreeMap<String, String>,
+    /// All answers of the content.
+    hidden: Hidden,
 }
 
 /// A Secret, or that there is none.
@@ -173,8 +177,7 @@ impl Memo {
         let content: Option<Content> = data.and_then(|ByteString(bytes)| serde_json::from_slice(bytes).ok());
         let content = content.ok_or(MemoError::Unreadable { name })?;
         self.stored = Some(Stored::of(&secret, &content));
-        self.content = content;
-        self.digests.clear();
+        self.set(content);
         Ok(())
     }
 
@@ -226,7 +229,17 @@ impl Memo {
         }
     }
 
+    /// What nobody may read, whoever repeats it.
+    pub(crate) fn hidden(&self) -> &Hidden {
+        &self.hidden
+    }
+
     fn set(&mut self, content: Content) {
+        let entries = content.values().flatten();
+        let answers: Vec<Value> = entries
+            .filter_map(|entry| serde_json::to_value(&entry.answer).ok())
+            .collect();
+        self.hidden = Hidden::of(&answers);
         self.content = content;
         self.digests.clear();
     }

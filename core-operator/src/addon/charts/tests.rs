@@ -297,6 +297,36 @@ async fn what_a_chart_says_that_looked_up_a_secret_is_told_without_its_words() {
 }
 
 #[tokio::test]
+async fn what_a_chart_says_is_told_without_what_was_drawn_for_its_cluster() {
+    const TELLER: &str = "{{- $password := randAlphaNum 20 }}{{- if eq .Values.zone \"south\" }}\n\
+        {{- fail (printf \"the password is %s\" $password) }}{{ end }}\napiVersion: v1\nkind: Secret\nmetadata: {name: login}\n\
+        stringData: {password: {{ $password | quote }}}\n";
+    let world = World::new(&staged(&[("teller", TELLER, Some(ZONE))]));
+    world.cluster(&json!({ "zone": "north" }));
+    let mut one = Remembering::new(&world, "one").await;
+    one.settled().await;
+    one.record().await.expect("a Secret");
+    let key = ObjectKey::new("", "Secret", "kube-system", "login");
+    let password = one.body("teller", &key).await["stringData"]["password"].clone();
+    let password = password.as_str().expect("a password");
+    world.cluster(&json!({ "zone": "south" }));
+    // Whoever drew it, and whoever has only read it.
+    for mut one in [one, Remembering::anew(&world, "one").await] {
+        let sight = one
+            .look_until(|sight| matches!(sight.charts.get("teller"), Some(Rendering::Failed { .. })))
+            .await;
+        let Rendering::Failed { message, .. } = &sight.charts["teller"] else {
+            unreachable!("it has failed");
+        };
+        assert!(message.contains("the password is (not shown)"), "{message}");
+        // What API servers and conditions say is told without it, too.
+        assert_eq!(sight.hidden.without(&format!("so {password} is")), "so (not shown) is");
+        let refused = one.bodies("teller").await.expect_err("it cannot be rendered");
+        assert!(!format!("{refused:?}").contains(password), "{refused:?}");
+    }
+}
+
+#[tokio::test]
 async fn template_that_looks_at_the_world_gives_no_values_and_says_where() {
     let world = World::new(&staged(&[("light", LIGHT, Some("zone: {{ env \"HOME\" }}\n"))]));
     world.cluster(&json!({}));

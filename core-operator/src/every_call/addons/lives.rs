@@ -320,6 +320,11 @@ fn f39_secrets_are_asked_for_from_the_first_cluster_of_ours_on() {
         }
         sleep(LONG).await;
         assert_eq!(server.calls_about("Secret", ""), 0);
+        for name in ["classic", "foreign", "alike"] {
+            for secret in [format!("{name}-kubeconfig"), format!("cluster-addon-{name}-memo")] {
+                assert_eq!(server.calls_about("Secret", &secret), 0, "{secret}");
+            }
+        }
         server.apply(&control_plane("wharf"));
         server.apply(&with_control_plane(cluster("wharf", TAG)));
         sleep(LONG).await;

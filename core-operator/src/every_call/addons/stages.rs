@@ -1,6 +1,7 @@
 //! Add-ons in a cluster: what its API server tells of wakes those that it concerns, and nobody asks in between.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use http::Method;
@@ -54,30 +55,56 @@ static STAGED: LazyLock<TempDir> = LazyLock::new(|| {
     root
 });
 
+/// The same without anything to wait for, written for a version of Cluster API that the management cluster does not serve.
+const UNCONDITIONAL: &str = "apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\nclusterApiVersion: v1beta2\naddonStages:\n  \
+    AfterControlPlaneInitialized:\n  - {name: network, action: apply}\n";
+
+static NEWER: LazyLock<TempDir> = LazyLock::new(|| {
+    let root = TempDir::new().expect("a folder");
+    let is_of_class = |(path, _): &(&str, &str)| !path.starts_with("cluster-addon");
+    let mut files: Vec<_> = STACK.into_iter().filter(is_of_class).chain(STAGES).collect();
+    for (path, text) in &mut files {
+        if *path == "clusteraddon.yaml" {
+            *text = UNCONDITIONAL;
+        }
+    }
+    publish(root.path(), "docker-harbor-1-34", &files, &["v1"]);
+    root
+});
+
 /// The management cluster, and one that is reached from there.
 struct Reached {
     server: Server,
     workload: Server,
     /// It takes requests and answers none.
     hangs: Arc<AtomicBool>,
+    /// It refuses everything but the question for its version with this code.
+    refuses: Arc<AtomicU16>,
 }
 
 /// What comes of a journey while an operator looks after the add-ons of `wharf` in a cluster that is there and answers.
 fn reaching<T>(flags: &[&str], journey: impl AsyncFnOnce(&Reached) -> T) -> T {
+    reaching_through(STAGED.path(), flags, 0, journey)
+}
+
+/// The same with these releases, and a cluster that refuses with this code at first.
+fn reaching_through<T>(releases: &Path, flags: &[&str], code: u16, journey: impl AsyncFnOnce(&Reached) -> T) -> T {
     install_crypto();
     let (server, workload) = (begin(None), Server::new(&WORKLOAD, None));
     workload.apply(&super::super::namespace("fleet"));
     workload.hide(Some("example.org"));
     let wires = Wires::to(&workload);
-    let hangs = Arc::clone(&wires.hangs);
+    let (hangs, refuses) = (Arc::clone(&wires.hangs), Arc::clone(&wires.refuses));
+    refuses.store(code, Ordering::SeqCst);
     let wires: Arc<dyn Dial> = Arc::new(wires);
     let reached = Reached {
         server,
         workload,
         hangs,
+        refuses,
     };
     let server = &reached.server;
-    operated_over(Some(wires), server, (STAGED.path(), flags), async |_| {
+    operated_over(Some(wires), server, (releases, flags), async |_| {
         with_class(server);
         server.apply(&control_plane("wharf"));
         server.apply(&with_control_plane(cluster("wharf", TAG)));
@@ -207,6 +234,7 @@ fn a_cluster_that_no_longer_answers_is_told_and_one_that_answers_again_is_looked
                    server,
                    workload,
                    hangs,
+                   ..
                }| {
             lathe(workload);
             sleep(LONG).await;
@@ -223,4 +251,52 @@ fn a_cluster_that_no_longer_answers_is_told_and_one_that_answers_again_is_looked
             assert!(told(server, NAME, "ClusterReady").starts_with("True/"));
         },
     );
+}
+
+#[test]
+fn a_cluster_that_says_its_version_and_refuses_all_else_is_told_with_its_answer_and_without_news_of_it() {
+    for code in [429, 503] {
+        reaching_through(
+            NEWER.path(),
+            &[],
+            code,
+            async |Reached {
+                       server,
+                       workload,
+                       refuses,
+                       ..
+                   }| {
+                let said = || {
+                    let addon = server.find(ADDON, NAME);
+                    let conditions = addon["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                    let applied = conditions.iter().find(|found| found["type"] == "HelmChartApplied");
+                    applied.map(|found| found["message"].to_string()).unwrap_or_default()
+                };
+                let why =
+                    "ConfigMap cannot be watched: failed to read which kinds the API server serves: not now, request ";
+                until(|| said().contains(why)).await;
+                let version = || server.find(ADDON, NAME)["metadata"]["resourceVersion"].clone();
+                sleep(Duration::from_secs(30)).await;
+                let before = version();
+                // The stage has half an hour.
+                sleep(Duration::from_mins(10)).await;
+                assert_eq!(version(), before, "{}", said());
+                refuses.store(0, Ordering::SeqCst);
+                until(|| is_there(workload)).await;
+            },
+        );
+    }
+}
+
+#[test]
+fn values_that_get_the_cluster_in_another_version_than_the_release_names_are_told_beside_what_is_ready() {
+    reaching_through(NEWER.path(), &[], 0, async |Reached { server, workload, .. }| {
+        until(|| is_there(workload)).await;
+        sleep(LONG).await;
+        assert_eq!(told(server, NAME, "Ready"), "True/ClusterVersionNotServed");
+        assert_eq!(
+            told(server, NAME, "ClusterAddonConfigValidated"),
+            "True/ClusterVersionNotServed"
+        );
+    });
 }

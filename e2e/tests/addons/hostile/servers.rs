@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::Attack;
 
-/// What is said of a cluster that shows nothing of itself.
-const UNSEEN: &str = "objects have not been looked at yet";
+/// What is said of a cluster that shows nothing of itself, before its answer.
+const UNSEEN: &str = "cannot be watched: failed to read which kinds the API server serves: ";
 const JSON: &str = "content-type: application/json";
 
 /// A server, its cluster, and how that is told.

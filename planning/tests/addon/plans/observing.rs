@@ -124,6 +124,7 @@ impl World {
             drift: self.drift,
             prune_limit: self.prune_limit,
             values: self.values(),
+            values_note: None,
             memo: Some(MemoSeen {
                 stored: self.memo.clone(),
                 drawn: self.drawn.clone(),

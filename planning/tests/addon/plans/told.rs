@@ -4,7 +4,7 @@ use crds::cluster_addon::{StagePhase, StageProgress};
 use crds::conditions::{ConditionStatus, ConditionType, Reason, Severity, find, lint};
 use jiff::SignedDuration;
 use planning::addon::{
-    AddonObserved, AddonPlan, AddonWaiting, ChartSeen, Connection, Layout, ReleaseSeen, Values, plan,
+    AddonObserved, AddonPlan, AddonWaiting, ChartSeen, Connection, Layout, ReleaseSeen, Stages, Values, plan,
 };
 use planning::next::Next;
 use planning::objects::Rendering;
@@ -403,4 +403,44 @@ fn a_cluster_whose_release_has_not_been_read_is_held_by_whoever_answers_the_hook
     let message = "it is being downloaded".to_owned();
     let plan = going(ReleaseSeen::NotReady { message }, Some(Layout::NotRead), 0);
     assert_eq!((plan.status.stages, plan.status.hook), (vec![], None));
+}
+
+#[test]
+fn what_is_odd_about_a_release_stands_beside_what_is_ready() {
+    let (_, observed) = complete();
+    let now = at(100_000);
+    let told = |change: &dyn Fn(&mut AddonObserved)| {
+        let mut observed = observed.clone();
+        change(&mut observed);
+        let plan = plan(&observed, now);
+        assert!(plan.status.ready, "{:?}", plan.status.conditions);
+        let conditions = &plan.status.conditions;
+        assert_eq!(lint(conditions, observed.generation, observed.generation), []);
+        let validated = find(conditions, ConditionType::ClusterAddonConfigValidated).expect("it was read");
+        assert_eq!(validated.status, ConditionStatus::True);
+        let reason = reason_of(&plan, ConditionType::Ready);
+        (reason, validated.message.clone().unwrap_or_default())
+    };
+    assert_eq!(told(&|_| {}), (None, String::new()));
+    let note = "they get v1beta1";
+    let said = told(&|observed| observed.values_note = Some(note.to_owned()));
+    assert_eq!(said, (Some(Reason::ClusterVersionNotServed), note.to_owned()));
+    let misspelt = |observed: &mut AddonObserved| {
+        if let Layout::Known(Stages::Listed(config)) = &mut observed.layout {
+            let stages = config.addon_stages.values().next().cloned().unwrap_or_default();
+            config.addon_stages.insert("name".to_owned(), stages);
+        }
+    };
+    let (reason, message) = told(&misspelt);
+    assert_eq!(reason, Some(Reason::StagesNotUsed));
+    assert!(
+        message.contains("has stages under name, which are never run"),
+        "{message}"
+    );
+    let (reason, message) = told(&|observed| {
+        misspelt(observed);
+        observed.values_note = Some(note.to_owned());
+    });
+    assert_eq!(reason, Some(Reason::StagesNotUsed));
+    assert!(message.starts_with(note) && message.contains("never run"), "{message}");
 }
