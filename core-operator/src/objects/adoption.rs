@@ -136,7 +136,7 @@ impl<O: Owner> Pass<'_, O> {
             return self.owner.is_elsewhere(key, mark).await;
         }
         let is_anothers = belongs == Belongs::OtherOwner;
-        if let Some(seen) = self.place.objects.sight(&live.metadata).filter(|_| is_anothers) {
+        if let Some(seen) = self.place.objects.sight(key, &live.metadata).filter(|_| is_anothers) {
             self.place.objects.note(self.part_of, key, seen).await;
         }
         Ok(is_anothers)

@@ -87,7 +87,7 @@ impl<O: Owner> Pass<'_, O> {
         let before = place.objects.get(key);
         match place.read(key).await {
             Ok(live) => {
-                let marked = |live: &DynamicObject| place.objects.sight(&live.metadata).is_some();
+                let marked = |live: &DynamicObject| place.objects.sight(key, &live.metadata).is_some();
                 if let Some(before) = before.filter(|_| !live.as_ref().is_some_and(marked)) {
                     self.forget(key, &before).await;
                 }

@@ -19,7 +19,7 @@ impl<O: Owner> Pass<'_, O> {
     pub(super) async fn applied(&self, key: &ObjectKey, digest: &str, applied: &AppliedObject) {
         let now = self.clock.now();
         let live = serde_json::to_value(&applied.live).unwrap_or_default();
-        let seen = self.place.objects.sight(&applied.live.metadata);
+        let seen = self.place.objects.sight(key, &applied.live.metadata);
         let trigger = seen.as_ref().map(|seen| sight(seen, self.part_of).trigger);
         if let Some(seen) = seen {
             self.place.objects.note(self.part_of, key, seen).await;

@@ -90,7 +90,7 @@ impl<O: Owner> Pass<'_, O> {
         let now = self.clock.now();
         let found = serde_json::to_value(&live).unwrap_or_default();
         let difference = compare(&wanted, &self.in_form_of_rendering(key, &live).await?);
-        let Some(seen) = self.place.objects.sight(&live.metadata) else {
+        let Some(seen) = self.place.objects.sight(key, &live.metadata) else {
             return Ok(());
         };
         let trigger = sight(&seen, self.part_of).trigger;

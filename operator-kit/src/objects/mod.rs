@@ -251,10 +251,16 @@ impl ObjectWatches {
 
     /// An object with this metadata, in the answer to a read or write of it, as the watch of its kind will show it; `None` when it will not. What is noted
     /// and never shown would stay for ever.
-    pub fn sight(&self, metadata: &ObjectMeta) -> Option<Seen> {
+    ///
+    /// Of a version that the watch has shown, it is what the watch has shown: an answer may say more. What a version of a kind has for annotations alone, as
+    /// `apps/v1` has `deprecated.daemonset.template.generation` of DaemonSets, is in no metadata, because these are not converted (seen with 1.36).
+    pub fn sight(&self, key: &ObjectKey, metadata: &ObjectMeta) -> Option<Seen> {
         let marked = &self.inner.marked;
         let is_shown = |seen: &Seen| marked.part_of.as_ref().is_none_or(|part_of| *part_of == *seen.part_of);
-        marked.seen(metadata).filter(is_shown)
+        let answered = marked.seen(metadata).filter(is_shown)?;
+        let shown = self.get(key);
+        let is_same = |shown: &Seen| shown.uid == answered.uid && shown.resource_version == answered.resource_version;
+        Some(shown.filter(is_same).unwrap_or(answered))
     }
 
     /// What was last seen of an object; `None` also when it lacks the label or its kind is not watched.

@@ -170,6 +170,24 @@ async fn note(watches: &ObjectWatches, name: &str, version: u32) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_a_version_that_the_watch_has_shown_an_answer_that_says_more_is_no_other_sight() {
+    let (watches, mut notices, _) = relisting(listed(59, &[metadata("a", 50)]), (59, vec![metadata("a", 50)])).await;
+    told(&mut notices, 2).await;
+    let answered = |version: u32| -> ObjectMeta {
+        let mut metadata = metadata("a", version)["metadata"].clone();
+        metadata["annotations"] = json!({ "deprecated.daemonset.template.generation": "1" });
+        serde_json::from_value(metadata).unwrap()
+    };
+    let shown = watches.get(&key("a")).unwrap();
+    assert_eq!(watches.sight(&key("a"), &answered(50)), Some(shown.clone()));
+    let newer = watches.sight(&key("a"), &answered(51)).unwrap();
+    assert_eq!(
+        (&*newer.resource_version, newer.trigger() == shown.trigger()),
+        ("51", false)
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_list_overrules_what_was_known_before_it_whatever_its_version() {
     let first = listed(59, &[metadata("a", 50), metadata("b", 51)]);
     let second = (23, vec![metadata("a", 20), metadata("b", 21)]);
@@ -370,7 +388,7 @@ async fn of_one_owner_nothing_else_is_asked_for_or_known() {
     let mut others = metadata("b", 4);
     let is_shown = |object: &Value| {
         let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
-        watches.sight(&metadata).is_some()
+        watches.sight(&key("a"), &metadata).is_some()
     };
     assert!(is_shown(&others));
     others["metadata"]["labels"][LABEL] = json!("another");
