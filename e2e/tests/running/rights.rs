@@ -25,12 +25,7 @@ use serde_json::{Value, json};
 use crate::{STACK, elapse, log_lines};
 
 /// Without these the operator can do nothing.
-const ESSENTIAL: [&str; 4] = [
-    "ClusterStack",
-    "ClusterStackRelease",
-    "ClusterAddon",
-    "CustomResourceDefinition",
-];
+const ESSENTIAL: [&str; 3] = ["ClusterStack", "ClusterStackRelease", "CustomResourceDefinition"];
 
 #[test]
 fn an_operator_without_rights_is_not_ready_and_says_once_which_are_missing() -> Result<()> {
