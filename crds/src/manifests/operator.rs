@@ -250,9 +250,15 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         role: OperatorRole::Clusters,
         group: "",
         resources: &["secrets"],
-        verbs: &["create", "get", "list", "update", "watch"],
-        unseen: &[],
-        purpose: "how clusters are reached, what their charts drew at random, which is kept beside the ClusterAddon, and values that Clusters take from Secrets; \
+        verbs: &["get", "list", "watch"],
+        unseen: &[
+            (
+                "create",
+                "what the charts drew at random is kept beside the ClusterAddon",
+            ),
+            ("update", "what they drew since"),
+        ],
+        purpose: "how clusters are reached, what their charts drew at random, and values that Clusters take from Secrets; \
                   listed and watched is the metadata of those of type `cluster.x-k8s.io/secret`, and of those with the label `clusterstack.x-k8s.io/values`: \
                   without that a kubeconfig is noticed later, and a change of values when they are made for another reason",
     },
