@@ -71,13 +71,13 @@ pub(crate) struct Args {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) clusterstackrelease_concurrency: Option<u16>,
 
-    /// How many ClusterAddons are worked on at once, with --cluster-addons; without effect otherwise.
+    /// How many ClusterAddons are worked on at once; without effect with --cluster-addons=false.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) clusteraddon_concurrency: Option<u16>,
 
     /// Look after the add-ons of Clusters whose class is of a cluster stack: apply them stage by stage in the workload clusters, keep them so, and answer the
-    /// lifecycle hooks of Cluster API. New in this version, so that it has to be asked for.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = false, default_missing_value = "true", value_name = "BOOL")]
+    /// lifecycle hooks of Cluster API. With false nobody does.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) cluster_addons: bool,
 
     #[command(flatten)]
@@ -216,8 +216,9 @@ mod tests {
             "--hook-cert-dir=/tmp/k8s-hook-server/serving-certs/",
         ])
         .expect("flags of the contract");
-        let idle = args.without_effect();
-        assert_eq!(idle, ["--clusteraddon-concurrency", "--hook-cert-dir"]);
+        assert_eq!(args.without_effect(), Vec::<&str>::new());
+        assert!(args.cluster_addons);
+        assert_eq!(args.clusteraddon_concurrency, Some(1));
         assert_eq!(args.hooks.hook_port, 9442);
         assert!(args.lease.leader_elect);
         assert!(matches!(args.usual.source(), Ok(UsualSource::Directory)));
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!((args.hooks.hook_port, args.hooks.hook_set.chosen()), (9442, None));
         assert_eq!(DEFAULT_HOOK_CERT_DIR, "/tmp/k8s-hook-server/serving-certs");
         assert_eq!(args.without_effect(), Vec::<&str>::new());
-        assert!(!args.cluster_addons);
+        assert!(args.cluster_addons);
     }
 
     #[test]
@@ -266,10 +267,8 @@ mod tests {
     /// The flags that do nothing where nobody looks after add-ons, and all do something elsewhere.
     fn without_effect_and_without_addons(given: &[&str]) -> Vec<&'static str> {
         let parsed = |flags: &[&str]| Args::try_parse_from(flags).expect("flags").without_effect();
-        assert_eq!(parsed(&[given, &["--cluster-addons"]].concat()), Vec::<&str>::new());
-        let off = parsed(&[given, &["--cluster-addons=false"]].concat());
-        assert_eq!(parsed(given), off);
-        off
+        assert_eq!(parsed(given), Vec::<&str>::new());
+        parsed(&[given, &["--cluster-addons=false"]].concat())
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn page_of_rights() -> String {
          class, nothing could be deleted safely; and without the names of the releases of all namespaces an object that has no namespace, and that a \
          release left behind, could not be told from one that belongs to a release elsewhere\n\
          - `{leases}` in the namespace of the operator, and `{secrets}` in each namespace whose stacks name Secrets (RoleBindings)\n\
-         - `{addons}` where the first one is bound, for an operator with `--cluster-addons`. It names the control planes and infrastructure clusters that are \
+         - `{addons}` where the first one is bound, unless the operator has `--cluster-addons=false`. It names the control planes and infrastructure clusters that are \
          usual; for others the operator needs `get`, `list` and `watch` by a role of its own\n\
          - `{clusters}` in each namespace with Clusters whose add-ons it looks after (RoleBindings): their kubeconfigs are Secrets there, and it asks for Secrets of no other \
          namespace. Who binds it for all namespaces lets the operator read every Secret\n\n\

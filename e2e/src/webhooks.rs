@@ -52,7 +52,7 @@ impl Certificates {
     pub fn hook_flags(&self) -> Vec<OsString> {
         let mut directory = OsString::from("--hook-cert-dir=");
         directory.push(&self.folder);
-        vec!["--cluster-addons".into(), "--hook-port=0".into(), directory]
+        vec!["--hook-port=0".into(), directory]
     }
 
     /// Mounts a new pair of the same authority.

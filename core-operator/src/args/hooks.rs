@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use planning::addon::HookSet;
 
-/// How lifecycle hooks of Cluster API are answered; of use with --cluster-addons only.
+/// How lifecycle hooks of Cluster API are answered; without effect with --cluster-addons=false.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct HookArgs {
     /// Port on which lifecycle hooks of Cluster API are answered (HTTPS, on every address); 0 lets the system choose.

@@ -2,7 +2,7 @@
 
 use operator_kit::workload::addresses::Addresses;
 
-/// How the clusters are reached in which add-ons are; of use with --cluster-addons only.
+/// How the clusters are reached in which add-ons are; without effect with --cluster-addons=false.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WorkloadArgs {
     /// Most watches in one workload cluster, one of which is that of its CRDs. The kinds whose health matters are watched first, then the objects of others that

@@ -23,8 +23,8 @@ const TAG: &str = "docker-harbor-1-34-v1";
 /// The ClusterAddon of the Cluster `wharf`.
 const NAME: &str = "cluster-addon-wharf";
 
-/// What lets an operator look after add-ons.
-const WITH: &str = "--cluster-addons";
+/// What lets nobody look after add-ons.
+const WITHOUT: [&str; 1] = ["--cluster-addons=false"];
 
 /// The journey has more calls than this, or it is not the one that was meant.
 const FEWEST: usize = 60;
@@ -32,8 +32,7 @@ const FEWEST: usize = 60;
 /// What comes of a journey while an operator looks after add-ons.
 fn looked_after<T>(server: &Server, flags: &[&str], journey: impl AsyncFnOnce(&Registry) -> T) -> T {
     install_crypto();
-    let flags = [&[WITH], flags].concat();
-    let came = operated_with(server, RELEASES.path(), &flags, journey);
+    let came = operated_with(server, RELEASES.path(), flags, journey);
     assert!(server.calls() < MOST, "the operator asks for ever");
     came
 }

@@ -21,7 +21,7 @@ pub enum OperatorRole {
     Leases,
     /// In each namespace whose stacks name Secrets.
     Secrets,
-    /// As the first one, for an operator that looks after the add-ons of clusters.
+    /// As the first one, unless the operator is not to look after the add-ons of clusters.
     ClusterAddons,
     /// In each namespace with Clusters whose add-ons are looked after.
     Clusters,
@@ -91,7 +91,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         resources: &["clusteraddons"],
         verbs: &["list", "watch"],
         unseen: &[("patch", "noting a call of a lifecycle hook that leaves no other trace")],
-        purpose: "what lifecycle hooks of Cluster API are answered from, with `--cluster-addons`",
+        purpose: "what lifecycle hooks of Cluster API are answered from",
     },
     OperatorRight {
         role: OperatorRole::Work,

@@ -189,9 +189,7 @@ async fn treasures(journey: &Journey, workload: &ControlPlane, elsewhere: &str) 
 /// Starts the operator with the canary in its environment.
 async fn operate(journey: &Journey, flags: &[&str]) -> Result<Operator> {
     let mut options = journey.options.clone();
-    options
-        .flags
-        .extend(["--cluster-addons", "--log-level=debug"].map(OsString::from));
+    options.flags.push("--log-level=debug".into());
     options.flags.extend(flags.iter().map(OsString::from));
     let mut command = options.command()?;
     command.env(VARIABLE, CANARY);

@@ -287,8 +287,7 @@ fn add_ons_of_the_go_operator_are_taken_over_in_every_state_and_given_back_while
         let workload = ControlPlane::start(options).await?;
         let versions = Versions::publish(journey)?;
         let before = leave(journey, &workload, &versions).await?;
-        let flags = ["--cluster-addons", "--allow-workload-loopback"];
-        journey.options.flags.extend(flags.map(Into::into));
+        journey.options.flags.push("--allow-workload-loopback".into());
         journey.operate().await?;
         journey.stack(STACK, json!({ "versions": versions.all() })).await?;
         for (name, state) in OURS {

@@ -28,8 +28,7 @@ fn f39_with_its_own_roles_an_operator_brings_add_ons_and_asks_for_secrets_of_no_
     journey(async |journey| {
         let user = with_its_own_roles(journey).await?;
         bind_for_secrets(journey, &user, OperatorRole::Clusters).await?;
-        let flags = ["--cluster-addons", "--allow-workload-loopback"];
-        journey.options.flags.extend(flags.map(Into::into));
+        journey.options.flags.push("--allow-workload-loopback".into());
         let workload = ControlPlane::start(Options::default()).await?;
         let kubeconfig = Workload::at(workload.access()).await?.kubeconfig().as_bytes().to_vec();
         let source = stack_of(&[

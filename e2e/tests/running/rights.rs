@@ -25,7 +25,12 @@ use serde_json::{Value, json};
 use crate::{STACK, elapse, log_lines};
 
 /// Without these the operator can do nothing.
-const ESSENTIAL: [&str; 3] = ["ClusterStack", "ClusterStackRelease", "CustomResourceDefinition"];
+const ESSENTIAL: [&str; 4] = [
+    "ClusterStack",
+    "ClusterStackRelease",
+    "ClusterAddon",
+    "CustomResourceDefinition",
+];
 
 #[test]
 fn an_operator_without_rights_is_not_ready_and_says_once_which_are_missing() -> Result<()> {

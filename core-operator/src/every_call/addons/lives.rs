@@ -141,7 +141,7 @@ fn clusters_that_are_there_before_the_operator_begins_get_their_cluster_addons()
     let server = begin(None);
     install_crypto();
     // By an operator that does not look after add-ons.
-    super::super::operated(&server, async |_| {
+    operated_with(&server, RELEASES.path(), &WITHOUT, async |_| {
         with_class(&server);
         server.apply(&cluster("wharf", TAG));
         sleep(LONG).await;
@@ -298,10 +298,10 @@ fn what_clusterctl_moves_away_is_left_to_it() {
 }
 
 #[test]
-fn without_the_flag_nobody_makes_or_watches_cluster_addons() {
+fn nobody_makes_or_watches_cluster_addons_where_it_is_switched_off() {
     let server = begin(None);
     install_crypto();
-    super::super::operated(&server, async |_| {
+    operated_with(&server, RELEASES.path(), &WITHOUT, async |_| {
         with_class(&server);
         server.apply(&cluster("wharf", TAG));
         sleep(LONG).await;

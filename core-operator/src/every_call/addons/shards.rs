@@ -17,7 +17,7 @@ fn shared<T>(server: &Server, journey: impl AsyncFnOnce() -> T) -> T {
     install_crypto();
     paused().block_on(async {
         let caches = [(); 2].map(|()| TempDir::new().expect("a folder"));
-        let flags = [WITH, "--shards=2"];
+        let flags = ["--shards=2"];
         let [one, two] = [0, 1].map(|shard| {
             let args = args(RELEASES.path(), caches[usize::from(shard)].path(), &flags);
             let tidings = tidings_of(&mut registry(), Tenure::of_these(&[shard], 2));

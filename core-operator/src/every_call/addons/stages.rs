@@ -90,7 +90,6 @@ fn reaching<T>(flags: &[&str], journey: impl AsyncFnOnce(&Reached) -> T) -> T {
 /// The same with these releases, and a cluster that refuses with this code at first.
 fn reaching_through<T>(releases: &Path, flags: &[&str], code: u16, journey: impl AsyncFnOnce(&Reached) -> T) -> T {
     install_crypto();
-    let flags = [&[WITH], flags].concat();
     let (server, workload) = (begin(None), Server::new(&WORKLOAD, None));
     workload.apply(&super::super::namespace("fleet"));
     workload.hide(Some("example.org"));
@@ -105,7 +104,7 @@ fn reaching_through<T>(releases: &Path, flags: &[&str], code: u16, journey: impl
         refuses,
     };
     let server = &reached.server;
-    operated_over(Some(wires), server, (releases, &flags), async |_| {
+    operated_over(Some(wires), server, (releases, flags), async |_| {
         with_class(server);
         server.apply(&control_plane("wharf"));
         server.apply(&with_control_plane(cluster("wharf", TAG)));

@@ -30,7 +30,7 @@ use super::{
 static WORKLOAD: OnceCell<ControlPlane> = OnceCell::const_new();
 
 /// What lets an operator look after add-ons here.
-const FLAGS: [&str; 2] = ["--cluster-addons", "--allow-workload-loopback"];
+const FLAGS: [&str; 1] = ["--allow-workload-loopback"];
 /// How the operator calls itself at every API server.
 const OPERATOR: &str = "stackwright-core-operator";
 /// The kinds of the add-ons.
