@@ -34,6 +34,7 @@ pub mod metrics;
 pub mod node;
 pub mod oci;
 pub mod operator;
+pub mod oracle;
 pub mod own_roles;
 pub mod packed;
 pub mod planted;

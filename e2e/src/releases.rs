@@ -7,16 +7,21 @@ use std::{
     env,
     ffi::OsStr,
     fs,
-    io::Write,
+    io::{Read, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, ensure};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
 use crate::{built::Program, lab::workspace};
 
+/// What stands in the name of the archive of a release with its class chart.
+pub const CLASS: &str = "-cluster-class-";
+/// The same of the archive with its add-ons.
+pub const ADD_ONS: &str = "-cluster-addon-";
 /// Names a folder with real releases and the objects of a real installation.
 const CORPUS_VARIABLE: &str = "STACKWRIGHT_CORPUS";
 /// Where operators look below their directory of releases.
@@ -262,6 +267,37 @@ fn pack(stack: &Path, output: &Path, version: [&OsStr; 2]) -> Result<PathBuf> {
     let folder = said.lines().next().and_then(|line| line.split_once(" created: "));
     let (_, folder) = folder.with_context(|| format!("kubectl-stacks names no folder: {said}"))?;
     Ok(PathBuf::from(folder))
+}
+
+/// The archive of a release in whose name this stands.
+pub fn archive(release: &Path, part: &str) -> Result<PathBuf> {
+    let files = fs::read_dir(release).with_context(|| format!("failed to list {}", release.display()))?;
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let archive = files.iter().map(fs::DirEntry::path).find(|path| {
+        let path = path.to_string_lossy();
+        path.ends_with(".tgz") && path.contains(part)
+    });
+    archive.with_context(|| format!("no {part} in {}", release.display()))
+}
+
+/// Packs an archive anew with so many bytes of this at a path, in place of what is there.
+pub fn put_into(archive: &Path, path: &Path, size: u64, content: impl Read) -> Result<()> {
+    let before = fs::read(archive).with_context(|| format!("failed to read {}", archive.display()))?;
+    let file = fs::File::create(archive).with_context(|| format!("failed to write {}", archive.display()))?;
+    let mut packed = tar::Builder::new(GzEncoder::new(file, Compression::fast()));
+    for entry in tar::Archive::new(GzDecoder::new(before.as_slice())).entries()? {
+        let mut entry = entry?;
+        let (mut header, other) = (entry.header().clone(), entry.path()?.into_owned());
+        if other != path {
+            packed.append_data(&mut header, &other, &mut entry)?;
+        }
+    }
+    let mut header = tar::Header::new_gnu();
+    header.set_size(size);
+    header.set_mode(0o644);
+    packed.append_data(&mut header, path, content.take(size))?;
+    packed.into_inner()?.finish()?;
+    Ok(())
 }
 
 /// The folder of real releases and objects, when there is one. Without it a test says so on standard error and shows less.

@@ -17,25 +17,31 @@ use crate::eventually;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Lists under way at once.
 const SIDE_BY_SIDE: usize = 16;
+/// What an add-on announces and its Pods would serve, if they ran.
+const UNSERVED: [&str; 1] = ["metrics.k8s.io"];
 
 /// Kind and name of all objects with these labels, sorted.
 pub async fn with_labels(client: &Client, selector: &str) -> Result<Vec<String>> {
-    let discovery = Discovery::new(client.clone())
-        .run()
-        .await
-        .context("failed to ask what is served")?;
-    let kinds: Vec<ApiResource> = discovery
-        .groups()
-        .flat_map(kube::discovery::ApiGroup::recommended_resources)
-        .filter(|(_, capabilities)| capabilities.supports_operation(verbs::LIST))
-        .map(|(resource, _)| resource)
-        .collect();
-    let lists = stream::iter(kinds)
+    let lists = stream::iter(kinds(client).await?)
         .map(|kind| list(client, kind, selector))
         .buffer_unordered(SIDE_BY_SIDE);
     let mut found = lists.try_concat().await?;
     found.sort();
     Ok(found)
+}
+
+/// Every kind of which the API server lists objects.
+pub async fn kinds(client: &Client) -> Result<Vec<ApiResource>> {
+    let discovery = Discovery::new(client.clone())
+        .exclude(&UNSERVED)
+        .run()
+        .await
+        .context("failed to ask what is served")?;
+    let kinds = discovery
+        .groups()
+        .flat_map(kube::discovery::ApiGroup::recommended_resources)
+        .filter(|(_, capabilities)| capabilities.supports_operation(verbs::LIST));
+    Ok(kinds.map(|(resource, _)| resource).collect())
 }
 
 async fn list(client: &Client, kind: ApiResource, selector: &str) -> Result<Vec<String>> {

@@ -24,6 +24,7 @@ pub(crate) struct ByHand {
     pub(crate) name: String,
     /// Empty for none.
     pub(crate) class: String,
+    pub(crate) kubernetes: String,
     /// What is otherwise in its spec.
     pub(crate) spec: Value,
     /// What is in its Secret, and the type of that.
@@ -36,6 +37,7 @@ impl ByHand {
         Self {
             name: name.to_owned(),
             class: class.to_owned(),
+            kubernetes: KUBERNETES.to_owned(),
             spec: json!({}),
             kubeconfig: kubeconfig.to_vec(),
             secret_type: SECRET_TYPE,
@@ -46,7 +48,7 @@ impl ByHand {
     pub(crate) async fn bring(&self, journey: &Journey) -> Result<DynamicObject> {
         let name = &self.name;
         journey.apply(self.control_plane()).await?;
-        let reached = json!({ "status": { "initialized": true, "ready": true, "version": KUBERNETES } });
+        let reached = json!({ "status": { "initialized": true, "ready": true, "version": self.kubernetes } });
         let planes = journey.objects(CONTROL_PLANE_API, "KubeadmControlPlane");
         planes
             .patch_status(name, &PatchParams::default(), &Patch::Merge(reached))
@@ -74,7 +76,7 @@ impl ByHand {
         json!({
             "apiVersion": CONTROL_PLANE_API, "kind": "KubeadmControlPlane", "metadata": { "name": self.name },
             "spec": {
-                "version": KUBERNETES, "replicas": 1, "kubeadmConfigSpec": {},
+                "version": self.kubernetes, "replicas": 1, "kubeadmConfigSpec": {},
                 "machineTemplate": { "infrastructureRef": template },
             },
         })
@@ -88,7 +90,7 @@ impl ByHand {
             "infrastructureRef": part(INFRASTRUCTURE_API, "DockerCluster"),
         });
         if !self.class.is_empty() {
-            spec["topology"] = json!({ "class": self.class, "version": KUBERNETES });
+            spec["topology"] = json!({ "class": self.class, "version": self.kubernetes });
         }
         for (field, value) in self.spec.as_object().into_iter().flatten() {
             spec[field] = value.clone();

@@ -2,6 +2,7 @@
 //! owner looks, none gets anything, and the honest cluster beside them does not notice.
 
 mod bait;
+mod bombs;
 mod kubeconfigs;
 mod releases;
 mod servers;
@@ -11,6 +12,8 @@ use std::{
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
@@ -26,18 +29,18 @@ use e2e::{
     shim::Workload,
     usage::Usage,
 };
-use futures::future::{join_all, try_join_all};
+use futures::future::{join, join_all, try_join_all};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams, PostParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
 use self::{bait::Bait, releases::Releases, servers::Attacker};
 use crate::{
     by_hand::{ByHand, says, until_status},
-    ground::status,
+    ground::{CLUSTER_API, status},
 };
 
 /// What is in files, Secrets, kubeconfigs and the environment, and may be nowhere else.
@@ -52,6 +55,11 @@ const SPY: &str = "spy";
 
 /// The most that the operator may ever have resident, in MiB: a build for debugging, with all of them at once.
 const MOST_MEMORY: f64 = 400.0;
+
+/// The most time of processors that it may have used when all of them are told: a build for debugging. What is stopped is not tried again at once.
+const MOST_WORK: Duration = Duration::from_mins(4);
+/// The longest that the honest cluster may wait for what its owner changes while they are at work.
+const MOST_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Everything that the operator writes here and may not write a secret into.
 const WRITTEN: [(&str, &str); 7] = [
@@ -339,6 +347,52 @@ impl Scene {
         Ok(())
     }
 
+    /// All are told, and until then the honest cluster gets whatever its owner wants, again and again.
+    async fn is_told_of_all(&self, journey: &Journey) -> Result<()> {
+        let is_over = AtomicBool::new(false);
+        let told = async {
+            let told = join_all(self.all().map(|attack| attack.is_told(journey))).await;
+            is_over.store(true, Ordering::Relaxed);
+            told
+        };
+        let served = async {
+            let mut longest = Duration::ZERO;
+            for berth in 1.. {
+                let begun = Instant::now();
+                self.moves(journey, &format!("berth-{berth}")).await?;
+                longest = longest.max(begun.elapsed());
+                if is_over.load(Ordering::Relaxed) {
+                    eprintln!("{berth} times moved, in {longest:?} at most");
+                    break;
+                }
+            }
+            anyhow::Ok(longest)
+        };
+        let (told, longest) = join(told, served).await;
+        let untold: Vec<String> = told
+            .into_iter()
+            .filter_map(|told| Some(format!("{:#}", told.err()?)))
+            .collect();
+        ensure!(untold.is_empty(), "{untold:#?}");
+        let longest = longest?;
+        ensure!(longest < MOST_PATIENCE, "the honest cluster waited for {longest:?}");
+        Ok(())
+    }
+
+    /// The honest cluster goes elsewhere, and its note tells that.
+    async fn moves(&self, journey: &Journey, berth: &str) -> Result<()> {
+        let there = Patch::Merge(json!({ "metadata": { "labels": { "berth": berth } } }));
+        let clusters = journey.objects(CLUSTER_API, "Cluster");
+        let moved = clusters.patch(HONEST, &PatchParams::default(), &there).await;
+        moved.context("failed to change the honest Cluster")?;
+        eventually(SOON, format!("the note to tell {berth}"), async || {
+            let note = self.note(&format!("{HONEST}-note")).await?;
+            ensure!(note.get("berth").is_some_and(|told| told == berth), "{note:?}");
+            Ok(())
+        })
+        .await
+    }
+
     async fn note(&self, name: &str) -> Result<BTreeMap<String, String>> {
         let notes: Api<ConfigMap> = Api::namespaced(self.workload.client(), "kube-system");
         Ok(notes.get(name).await?.data.unwrap_or_default())
@@ -347,7 +401,8 @@ impl Scene {
     /// Nothing was run, opened, asked or told that should not be, and not much was used.
     async fn nothing_was_gained(&self, journey: &Journey, operator: &mut Operator) -> Result<()> {
         let usage = Usage::of(operator.process_id().context("it runs")?)?;
-        ensure!(usage.peak_mib < MOST_MEMORY, "{usage:?}");
+        eprintln!("{usage:?}");
+        ensure!(usage.peak_mib < MOST_MEMORY && usage.cpu < MOST_WORK, "{usage:?}");
         ensure!(self.decoy.asked() == 0, "somebody was led astray");
         let opened = self.bait.opened()?;
         ensure!(opened.is_empty(), "{opened:?} was opened");
@@ -370,12 +425,7 @@ async fn no_more_than_the_honest_gets_anything(journey: &mut Journey) -> Result<
     }
     scene.attack(journey).await?;
     scene.is_served(journey).await?;
-    let told = join_all(scene.all().map(|attack| attack.is_told(journey))).await;
-    let untold: Vec<String> = told
-        .into_iter()
-        .filter_map(|told| Some(format!("{:#}", told.err()?)))
-        .collect();
-    ensure!(untold.is_empty(), "{untold:#?}");
+    scene.is_told_of_all(journey).await?;
     scene.nothing_was_gained(journey, &mut operator).await?;
     operator.kill().await?;
 

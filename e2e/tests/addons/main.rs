@@ -10,6 +10,7 @@ mod hostile;
 mod installed;
 mod kubeadm;
 mod predecessor;
+mod real;
 mod rights;
 mod shared;
 mod stack;

@@ -14,7 +14,7 @@ use crds::{
 };
 use e2e::{
     journey::status,
-    releases::{Releases, harbor_tag},
+    releases::{ADD_ONS, CLASS, Releases, archive as archive_of, harbor_tag, put_into},
     usage::Usage,
 };
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
@@ -80,7 +80,7 @@ const DAMAGES: &[Damage] = &[
         Ok(fs::remove_file(class_chart(release)?)?)
     }),
     broken("cluster-addon", "missing", |release| {
-        Ok(fs::remove_file(chart(release, "cluster-addon")?)?)
+        Ok(fs::remove_file(archive_of(release, ADD_ONS)?)?)
     }),
     broken(
         "cluster-class",
@@ -220,20 +220,7 @@ const fn unreadable(file: &'static str, reason: &'static str, harm: fn(&Path) ->
 }
 
 fn class_chart(release: &Path) -> Result<PathBuf> {
-    chart(release, "cluster-class")
-}
-
-/// The archive of a release with this word in its name.
-fn chart(release: &Path, word: &str) -> Result<PathBuf> {
-    let paths = fs::read_dir(release)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<Vec<_>>>()?;
-    let named = |path: &&PathBuf| path.to_string_lossy().ends_with(".tgz") && path.to_string_lossy().contains(word);
-    paths
-        .iter()
-        .find(named)
-        .cloned()
-        .with_context(|| format!("no {word} in {}", release.display()))
+    archive_of(release, CLASS)
 }
 
 fn replace(file: &Path, from: &str, to: &str) -> Result<()> {
@@ -292,22 +279,11 @@ fn holes(archive: &mut Packing, name: &str, blocks: usize) -> Result<()> {
 
 /// Puts a file into the class chart of a release, in place of one of this name.
 fn add(release: &Path, file: &str, text: &str) -> Result<()> {
-    let packed = fs::read(class_chart(release)?)?;
-    pack(release, |archive| {
-        let mut chart = None;
-        for entry in Archive::new(GzDecoder::new(packed.as_slice())).entries()? {
-            let mut entry = entry?;
-            let (header, path) = (entry.header().clone(), entry.path()?.into_owned());
-            let top = path.iter().next().context("an entry has a name")?;
-            let place = Path::new(top).join(file);
-            if path != place {
-                archive.append_data(&mut header.clone(), &path, &mut entry)?;
-            }
-            chart = Some(place);
-        }
-        let mut header = entry("", EntryType::Regular, text.len() as u64);
-        Ok(archive.append_data(&mut header, chart.context("no chart")?, text.as_bytes())?)
-    })
+    let chart = class_chart(release)?;
+    let mut packed = Archive::new(GzDecoder::new(File::open(&chart)?));
+    let first = packed.entries()?.next().context("no chart")??.path()?.into_owned();
+    let top = first.iter().next().context("an entry has a name")?;
+    put_into(&chart, &Path::new(top).join(file), text.len() as u64, text.as_bytes())
 }
 
 /// A text that says more and more with each line: a thousand million letters.

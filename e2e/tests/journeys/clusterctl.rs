@@ -9,6 +9,7 @@ use e2e::{
     cluster_api::{Clusterctl, Manager},
     eventually,
     journey::{SOON, journey, status},
+    oracle::fields_of,
 };
 use kube::{
     Resource as _, ResourceExt,
@@ -16,7 +17,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{oracle, replay};
+use crate::replay;
 
 const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta1";
 const CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io/v1beta1";
@@ -154,7 +155,7 @@ async fn all_ready(journey: &Journey, tags: &[String]) -> Result<()> {
 
 /// Refuses an object in which clusterctl owns what we apply: a field that is dropped later would stay.
 fn is_ours(name: &str, object: &DynamicObject) -> Result<()> {
-    let ours = oracle::fields_of(object, labels::FIELD_MANAGER)?;
+    let ours = fields_of(object, labels::FIELD_MANAGER)?;
     ensure!(ours.get("f:spec").is_some(), "{name}: we own {ours:#}");
     let entries = object.managed_fields().iter();
     let movers = entries.filter(|entry| entry.manager.as_deref() == Some(labels::MOVER_FIELD_MANAGER));

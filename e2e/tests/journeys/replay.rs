@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, bail, ensure};
 use jiff::Timestamp;
 use planning::{
+    addon::{self, AddonObserved},
     release::{self, ReleaseObserved},
     stack::{self, StackObserved},
 };
@@ -45,6 +46,7 @@ pub(crate) fn every_decision_again(folder: &Path) -> Result<()> {
         let again = match name.trim_end_matches(".json").rsplit('-').next() {
             Some("stack") => again(&recorded, stack_plan),
             Some("release") => again(&recorded, release_plan),
+            Some("addon") => again(&recorded, addon_plan),
             _ => bail!("{name} is a decision of an unknown kind"),
         };
         let again = again.with_context(|| format!("unable to make {} again", path.display()))?;
@@ -66,6 +68,10 @@ fn stack_plan(observed: &StackObserved, now: Timestamp) -> stack::StackPlan {
 
 fn release_plan(observed: &ReleaseObserved, now: Timestamp) -> release::ReleasePlan {
     release::plan(observed, now)
+}
+
+fn addon_plan(observed: &AddonObserved, now: Timestamp) -> addon::AddonPlan {
+    addon::plan(observed, now)
 }
 
 fn again<O, P>(recorded: &[u8], plan: impl Fn(&O, Timestamp) -> P) -> Result<Vec<u8>>

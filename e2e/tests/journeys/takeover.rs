@@ -7,6 +7,7 @@ use crds::{ClusterStack, ClusterStackRelease, labels};
 use e2e::{
     AuditEvent, Journey, eventually,
     journey::{SOON, status},
+    oracle::fields_of,
     predecessor::{APPLIER, MANAGER, applied_by_the_predecessor, left_by_the_predecessor, manager, owners},
     releases::corpus,
 };
@@ -107,10 +108,7 @@ fn is_taken_over(name: &str, before: &DynamicObject, now: &DynamicObject) -> Res
         "{name} is owned by {:?}",
         owners(now)
     );
-    let (had, has) = (
-        oracle::fields_of(before, APPLIER)?,
-        oracle::fields_of(now, labels::FIELD_MANAGER)?,
-    );
+    let (had, has) = (fields_of(before, APPLIER)?, fields_of(now, labels::FIELD_MANAGER)?);
     ensure!(had == has, "{name}: {had:#} {has:#}");
     Ok(())
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use crds::conditions::ConditionType;
 use serde_json::{Value, json};
 
-use super::{Attack, bait::Bait, releases::laughter};
+use super::{Attack, bait::Bait, bombs::laughter};
 
 /// As much as a Secret can hold.
 const ROOM: usize = (1 << 20) - 64;

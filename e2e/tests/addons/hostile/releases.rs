@@ -1,19 +1,19 @@
 //! Releases whose add-ons want what is not theirs, or more than anybody has.
 
-use std::fmt::Write;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use crds::conditions::ConditionType;
 use e2e::{Journey, releases::StackSource};
 
-use super::{Attack, bait::Bait};
+use super::{Attack, bait::Bait, bombs};
 use crate::by_hand::stack_of;
 
-const STAGES: &str = "clusteraddon.yaml";
+pub(super) const STAGES: &str = "clusteraddon.yaml";
 const TEMPLATE: &str = "cluster-addon/note/templates/note.yaml";
 const VALUES: &str = "cluster-addon/note/overwrite.yaml";
 
-/// What every one of them is without what is wrong with it. It says in each cluster whose it is.
+/// What every one of them is without what is wrong with it. It says in each cluster whose it is, and where that lies.
 const HONEST: [(&str, &str); 5] = [
     (
         STAGES,
@@ -25,23 +25,33 @@ const HONEST: [(&str, &str); 5] = [
         "cluster-addon/note/Chart.yaml",
         "apiVersion: v2\nname: note\ndescription: Says whose cluster it is\ntype: application\nversion: 0.1.0\n",
     ),
-    ("cluster-addon/note/values.yaml", "cluster: unnamed\n"),
-    (VALUES, "cluster: {{ .Cluster.metadata.name | quote }}\n"),
+    ("cluster-addon/note/values.yaml", "cluster: unnamed\nberth: none\n"),
+    (
+        VALUES,
+        "cluster: {{ .Cluster.metadata.name | quote }}\nberth: {{ dig \"metadata\" \"labels\" \"berth\" \"none\" .Cluster | quote }}\n",
+    ),
     (
         TEMPLATE,
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Values.cluster }}-note\n\
-         data:\n  cluster: {{ .Values.cluster | quote }}\n",
+         data:\n  cluster: {{ .Values.cluster | quote }}\n  berth: {{ .Values.berth | quote }}\n",
     ),
 ];
 
-/// A release with one file that is otherwise, and how whoever uses it is told.
-struct Hostile {
-    name: &'static str,
-    path: &'static str,
-    text: String,
-    condition: ConditionType,
+/// A release in which something is otherwise, and how whoever uses it is told.
+pub(super) struct Hostile {
+    pub(super) name: &'static str,
+    pub(super) wrong: Wrong,
+    pub(super) condition: ConditionType,
     /// One of these is said: which limit is met first may hang on the machine.
-    words: &'static [&'static str],
+    pub(super) words: &'static [&'static str],
+}
+
+/// What is otherwise.
+pub(super) enum Wrong {
+    /// A file of its source, by its path.
+    Source(&'static str, String),
+    /// What this does to the files of the release once it is packed.
+    Packed(fn(&Path) -> Result<()>),
 }
 
 /// Where they are published: the versions of one stack, the honest one first.
@@ -67,16 +77,26 @@ pub(super) fn publish(journey: &Journey, bait: &Bait) -> Result<Releases> {
     spies.write(TEMPLATE, &spying(journey, bait))?;
     let spy = publish(&spies)?;
     let mut attacks = Vec::new();
-    for hostile in of_values(bait).into_iter().chain(of_charts(bait)).chain(of_stages()) {
+    let gaining = of_values(bait).into_iter().chain(of_charts(bait)).chain(of_stages());
+    let bombs = bombs::of_values()
+        .into_iter()
+        .chain(bombs::of_charts())
+        .chain(bombs::of_stages())
+        .chain(bombs::by_hand());
+    for hostile in gaining.chain(bombs) {
         let source = stack_of(&HONEST)?;
-        source.write(hostile.path, &hostile.text)?;
-        if hostile.path.ends_with(".tera") {
-            source.remove(VALUES)?;
+        if let Wrong::Source(path, text) = &hostile.wrong {
+            source.write(path, text)?;
+            if path.ends_with(".tera") {
+                source.remove(VALUES)?;
+            }
         }
         let tag = publish(&source).with_context(|| hostile.name)?;
+        if let Wrong::Packed(harm) = &hostile.wrong {
+            journey.releases.edit(&tag, harm).with_context(|| hostile.name)?;
+        }
         attacks.push(hostile.attack(tag));
     }
-    attacks.push(bomb_of_stages(journey, publish(&stack_of(&HONEST)?)?)?);
     Ok(Releases {
         honest,
         spy,
@@ -97,30 +117,36 @@ impl Hostile {
     }
 }
 
-/// The makers of releases refuse such a file already; whoever writes one by hand does not.
-fn bomb_of_stages(journey: &Journey, tag: String) -> Result<Attack> {
-    journey.releases.edit(&tag, |folder| {
-        let stages = format!("{}addonStages:\n  AfterControlPlaneInitialized: *i\n", laughter());
-        std::fs::write(folder.join(STAGES), stages).context("failed to write the stages")
-    })?;
-    let hostile = Hostile {
-        name: "bomb-of-stages",
-        path: STAGES,
-        text: String::new(),
-        condition: ConditionType::ClusterStackReleaseDownloaded,
-        words: &["clusteraddon.yaml"],
-    };
-    Ok(hostile.attack(tag))
+/// With another template of values.
+pub(super) fn values(name: &'static str, text: String, words: &'static [&'static str]) -> Hostile {
+    Hostile {
+        name,
+        wrong: Wrong::Source(VALUES, text),
+        condition: ConditionType::HelmChartTemplated,
+        words,
+    }
 }
 
-/// A list of lists of lists: a kilobyte that unfolds to a billion words.
-pub(super) fn laughter() -> String {
-    let mut text = "a: &a [ha, ha, ha, ha, ha, ha, ha, ha, ha, ha]\n".to_owned();
-    for (before, letter) in ('a'..='h').zip('b'..='i') {
-        let again = vec![format!("*{before}"); 10].join(", ");
-        let _ = writeln!(text, "{letter}: &{letter} [{again}]");
+/// With another template in its chart.
+pub(super) fn chart(name: &'static str, text: String, words: &'static [&'static str]) -> Hostile {
+    Hostile {
+        wrong: Wrong::Source(TEMPLATE, text),
+        ..values(name, String::new(), words)
     }
-    text
+}
+
+/// With a stage that waits for something of an object.
+pub(super) fn condition(name: &'static str, object: &str, expression: &str, words: &'static [&'static str]) -> Hostile {
+    let stages = format!(
+        "{}    waitForPreCondition:\n      objects:\n      - {{key: it, apiVersion: v1, {object}}}\n      conditions: '{expression}'\n",
+        HONEST[0].1
+    );
+    Hostile {
+        name,
+        wrong: Wrong::Source(STAGES, stages),
+        condition: ConditionType::EvaluatedCEL,
+        words,
+    }
 }
 
 /// Everything by which a chart can ask; what it is given stands in the cluster afterwards.
@@ -140,15 +166,7 @@ fn spying(journey: &Journey, bait: &Bait) -> String {
 
 /// Values are made before anything of the chart is.
 fn of_values(bait: &Bait) -> Vec<Hostile> {
-    let values = |name, text: String, words| Hostile {
-        name,
-        path: VALUES,
-        text,
-        condition: ConditionType::HelmChartTemplated,
-        words,
-    };
     let variable = super::VARIABLE;
-    let deep = "{{ range until 1000 }}{{ range until 1000 }}{{ range until 1000 }}{{ end }}{{ end }}{{ end }}";
     vec![
         values(
             "environment",
@@ -170,41 +188,17 @@ fn of_values(bait: &Bait) -> Vec<Hostile> {
             format!("cluster: {{{{ exec {:?} }}}}\n", bait.file("run.sh")),
             &["function \"exec\" not defined"],
         ),
-        values(
-            "loop",
-            deep.to_owned(),
-            &["templates make more than", "takes more than 1000000 steps", "within 4s"],
-        ),
-        values(
-            "recursion",
-            "{{ define \"a\" }}{{ template \"a\" . }}{{ end }}{{ template \"a\" . }}".to_owned(),
-            &["exceeded maximum template depth", "within 4s"],
-        ),
-        values(
-            "flood",
-            "cluster: {{ repeat 1000000000 \"x\" }}\n".to_owned(),
-            &["templates make more than", "is larger than"],
-        ),
-        values("laughter", laughter(), &["overwrite.yaml"]),
         Hostile {
-            path: "cluster-addon/note/overwrite.yaml.tera",
-            ..values(
-                "environment-of-tera",
+            wrong: Wrong::Source(
+                "cluster-addon/note/overwrite.yaml.tera",
                 format!("cluster: {{{{ get_env(name={variable:?}) }}}}\n"),
-                &["get_env"],
-            )
+            ),
+            ..values("environment-of-tera", String::new(), &["get_env"])
         },
     ]
 }
 
 fn of_charts(bait: &Bait) -> Vec<Hostile> {
-    let chart = |name, text: String, words| Hostile {
-        name,
-        path: TEMPLATE,
-        text,
-        condition: ConditionType::HelmChartTemplated,
-        words,
-    };
     let variable = super::VARIABLE;
     let secret = "lookup \"v1\" \"Secret\" \"kube-system\" \"treasure\"";
     vec![
@@ -218,19 +212,6 @@ fn of_charts(bait: &Bait) -> Vec<Hostile> {
             format!("{{{{ exec {:?} }}}}\n", bait.file("run.sh")),
             &["function \"exec\" not defined"],
         ),
-        chart(
-            "endless-chart",
-            "{{- define \"a\" }}{{ range until 1000 }}{{ range until 1000 }}{{ range until 1000 }}{{ end }}{{ end }}{{ end }}{{ end }}\
-             {{ include \"a\" . }}{{ include \"a\" . }}"
-                .to_owned(),
-            &["templates make more than", "takes more than", "did not end within"],
-        ),
-        chart(
-            "chart-within-a-chart",
-            "{{- define \"a\" }}{{ tpl \"{{ include `a` . }}\" . }}{{ end }}{{ include \"a\" . }}".to_owned(),
-            &["error calling tpl", "did not end within"],
-        ),
-        chart("laughing-chart", laughter(), &["note.yaml", "use what the chart renders"]),
         // It may look up Secrets of its own cluster; whoever reads a status may not.
         chart(
             "teller",
@@ -241,32 +222,10 @@ fn of_charts(bait: &Bait) -> Vec<Hostile> {
 }
 
 fn of_stages() -> Vec<Hostile> {
-    let stages = |name, object: &str, expression: &str, words| Hostile {
-        name,
-        path: STAGES,
-        text: format!(
-            "{}    waitForPreCondition:\n      objects:\n      - {{key: it, apiVersion: v1, {object}}}\n      conditions: '{expression}'\n",
-            HONEST[0].1
-        ),
-        condition: ConditionType::EvaluatedCEL,
-        words,
-    };
-    let numbers = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]";
-    let all = ('a'..='i').fold("it.metadata.name != \"\"".to_owned(), |within, variable| {
-        format!("{numbers}.all({variable}, {within})")
-    });
-    vec![
-        stages(
-            "condition-on-a-secret",
-            "kind: Secret, name: treasure, namespace: kube-system",
-            "it.data.password == \"c2VzYW1l\"",
-            &["is false"],
-        ),
-        stages(
-            "endless-condition",
-            "kind: Namespace, name: kube-system",
-            &all,
-            &["costs too much"],
-        ),
-    ]
+    vec![condition(
+        "condition-on-a-secret",
+        "kind: Secret, name: treasure, namespace: kube-system",
+        "it.data.password == \"c2VzYW1l\"",
+        &["is false"],
+    )]
 }
