@@ -110,12 +110,12 @@ pub fn fields_of(object: &DynamicObject, manager: &str) -> Result<Value> {
     Ok(fields)
 }
 
-/// With what holds nothing else. A field that holds nothing to begin with is one.
+/// With what holds nothing else. A field that holds nothing to begin with is one, but where marks are: an empty map of annotations states none.
 fn leave_out_marks(fields: &mut Map<String, Value>) {
     fields.retain(|name, below| {
         let is_mark = name.strip_prefix("f:").is_some_and(|name| MARKS.contains(&name));
         let Some(below) = below.as_object_mut().filter(|below| !below.is_empty()) else {
-            return !is_mark;
+            return !is_mark && !["f:annotations", "f:labels"].contains(&name.as_str());
         };
         leave_out_marks(below);
         !is_mark && !below.is_empty()

@@ -22,7 +22,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use crds::{ClusterStack, ClusterStackRelease};
+use crds::{ClusterAddon, ClusterStack, ClusterStackRelease};
 use kube::api::ListParams;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -321,9 +321,11 @@ async fn has_settled(journey: &Journey, metrics: &[Metrics]) -> Result<()> {
         .api::<ClusterStackRelease>()
         .list(&ListParams::default())
         .await?;
+    let addons = journey.api::<ClusterAddon>().list(&ListParams::default()).await?;
     for (kind, count) in [
         ("ClusterStack", stacks.items.len()),
         ("ClusterStackRelease", releases.items.len()),
+        ("ClusterAddon", addons.items.len()),
     ] {
         let sum = |name, labels: &[_]| {
             let of_each = metrics.iter().map(|metrics| metrics.sum(name, labels));

@@ -22,7 +22,8 @@ const OUR_GROUP: &str = "clusterstack.x-k8s.io";
 /// - conditions that contradict themselves or the generation;
 /// - a release that is ready though one of its objects is not in place;
 /// - an inventory that is not exactly what carries the mark of its release, in both directions, and marks of releases that are not there;
-/// - a stack that calls a version usable whose release is not ready.
+/// - a stack that calls a version usable whose release is not ready;
+/// - a ClusterAddon of a Cluster that is not there.
 pub async fn state(journey: &Journey) -> Result<()> {
     let mut wrong = Vec::new();
     let releases = journey
@@ -47,6 +48,12 @@ pub async fn state(journey: &Journey) -> Result<()> {
     }
     for stack in journey.api::<ClusterStack>().list(&ListParams::default()).await?.items {
         wrong.extend(flaws_of(&stack, &ready));
+    }
+    let clusters = journey.objects("cluster.x-k8s.io/v1beta1", "Cluster");
+    let clusters = clusters.list_metadata(&ListParams::default()).await?.items;
+    let clusters: BTreeSet<String> = clusters.iter().filter_map(ResourceExt::uid).collect();
+    for addon in journey.api::<ClusterAddon>().list(&ListParams::default()).await?.items {
+        wrong.extend(flaws_of_addon(&addon, &clusters));
     }
     ensure!(wrong.is_empty(), "not true: {wrong:#?}");
     Ok(())
@@ -106,6 +113,20 @@ fn flaws_of(stack: &ClusterStack, ready: &BTreeSet<String>) -> Vec<String> {
     flaws
         .chain(unusable.map(|version| format!("{name} calls {version} usable, which is not ready")))
         .collect()
+}
+
+/// `clusters` are the uids of those that are there.
+fn flaws_of_addon(addon: &ClusterAddon, clusters: &BTreeSet<String>) -> Vec<String> {
+    let name = addon.name_any();
+    let status = addon.status.clone().unwrap_or_default();
+    let generation = addon.metadata.generation.unwrap_or_default();
+    let observed = status.observed_generation.unwrap_or_default();
+    let flaws = lint(&status.conditions, generation, observed);
+    let mut wrong: Vec<String> = flaws.iter().map(|flaw| format!("{name}: {flaw}")).collect();
+    if !addon.owner_references().iter().any(|owner| clusters.contains(&owner.uid)) {
+        wrong.push(format!("{name} is left of a Cluster that is gone"));
+    }
+    wrong
 }
 
 /// Fails with everything that an operator did and must not, whatever it knew:

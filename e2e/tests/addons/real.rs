@@ -33,11 +33,13 @@ use crate::{
 /// Where the Cluster says that its API server is. Nobody looks there.
 const HOST: &str = "quay.example.com";
 /// Who writes into an API server that nobody uses.
-const OF_KUBERNETES: [&str; 4] = [
+const OF_KUBERNETES: [&str; 6] = [
     "kube-apiserver",
     "kube-controller-manager",
     "clusterrole-aggregation-controller",
     "api-priority-and-fairness-config-producer-v1",
+    "api-priority-and-fairness-config-consumer-v1",
+    "kubernetes-service-cidr-controller",
 ];
 /// The account that Kubernetes makes in each namespace.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -70,9 +72,10 @@ async fn list(client: &Client, kind: ApiResource) -> Result<Objects> {
     let api = Api::<DynamicObject>::all_with(client.clone(), &kind);
     let list = api.list(&ListParams::default()).await;
     let list = list.with_context(|| format!("failed to list {}", kind.plural))?;
-    // Of an account of which nothing but the name is stated nobody owns anything; Kubernetes makes one of that sort in each namespace.
+    // Of an account of which nothing but the name is stated nobody owns anything; Kubernetes makes one of that sort in each namespace. What has no uid
+    // is not stored.
     let is_made = |object: &DynamicObject| match object.managed_fields() {
-        [] => object.name_any() != DEFAULT_ACCOUNT,
+        [] => object.uid().is_some() && object.name_any() != DEFAULT_ACCOUNT,
         managers => managers
             .iter()
             .any(|entry| !OF_KUBERNETES.contains(&entry.manager.as_deref().unwrap_or_default())),
@@ -99,10 +102,12 @@ fn agree(live: &Objects, wanted: &Objects) -> Result<()> {
     let (mut ours, mut theirs) = (Drawn::default(), Drawn::default());
     for (name, wanted) in wanted {
         let live = live.get(name).context("it is there")?;
+        // What was there before the operator is marked by it to stay; what a chart states of that shows in who owns it.
+        let marks = [labels::RESOURCE_POLICY];
         same(
             name,
-            &ours.told(&plain(live, &[])?)?,
-            &theirs.told(&plain(wanted, &[])?)?,
+            &ours.told(&plain(live, &marks)?)?,
+            &theirs.told(&plain(wanted, &marks)?)?,
         )?;
         let owned = fields_of(live, labels::FIELD_MANAGER)?;
         let stated = match wanted.managed_fields() {

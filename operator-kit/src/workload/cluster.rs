@@ -30,6 +30,9 @@ const BETWEEN_QUESTIONS: Duration = Duration::from_secs(1);
 /// Requests that fail are no reason to ask for so long after a question that was answered.
 const QUIET: Duration = Duration::from_secs(5);
 
+/// A kubeconfig that is not there is told of when it is written. A Secret of its name that is not one of Cluster API's is not, and is seen after so long.
+const UNTOLD: Duration = Duration::from_mins(5);
+
 pub(super) struct Task {
     pub(super) owner: Arc<Owner>,
     pub(super) entry: Arc<Entry>,
@@ -214,7 +217,12 @@ impl Task {
             Trouble::Absent => None,
             Trouble::For(reason) => Some(reason),
         };
-        let pause = patience.pause(reason.as_ref());
+        // Nobody asks for what a watch tells.
+        let is_heard = reason.is_none() && *self.entry.is_told.borrow();
+        let pause = match is_heard {
+            true => patience.spread(UNTOLD),
+            false => patience.pause(reason.as_ref()),
+        };
         let now = Instant::now();
         let before = self.entry.state();
         let state = match &reason {
@@ -234,8 +242,16 @@ impl Task {
         drop(before);
         tokio::select! {
             () = sleep(pause) => {}
+            () = self.unheard(), if is_heard => {}
             () = self.told() => patience.forget(),
         }
+    }
+
+    /// Waits until nobody would tell that the kubeconfig is written.
+    async fn unheard(&self) {
+        let mut is_told = self.entry.is_told.clone();
+        // An error says that nobody tells any more.
+        let _ = is_told.wait_for(|is_told| !is_told).await;
     }
 
     fn say(&self, what: &str, reason: Option<&Reason>) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use kube::client::Client;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::addresses::Addresses;
@@ -97,7 +97,7 @@ pub(super) struct Owner {
     news: mpsc::Sender<News>,
     entries: Mutex<HashMap<Arc<str>, Arc<Entry>>>,
     /// What hears of kubeconfigs, by namespace: there is one for each that has a cluster, and nobody looks at the Secrets of others.
-    hearing: Mutex<HashMap<String, CancellationToken>>,
+    hearing: Mutex<HashMap<String, Hearing>>,
     cancel: CancellationToken,
 }
 
@@ -109,7 +109,16 @@ pub(super) struct Entry {
     orders: Mutex<Orders>,
     /// Ask the cluster again, now.
     pub(super) again: Notify,
+    /// Whether it would be told if the kubeconfig was written now.
+    pub(super) is_told: watch::Receiver<bool>,
     pub(super) cancel: CancellationToken,
+}
+
+/// What hears of the kubeconfigs of a namespace.
+struct Hearing {
+    cancel: CancellationToken,
+    /// Whether it would tell if one was written now.
+    tells: watch::Receiver<bool>,
 }
 
 /// What others want of the task.
@@ -181,11 +190,11 @@ impl WorkloadClusters {
             state: RwLock::new(State::Connecting),
             orders: Mutex::default(),
             again: Notify::new(),
+            // While nobody can forget the last cluster of the namespace.
+            is_told: self.hear(&workload.namespace),
             cancel: self.owner.cancel.child_token(),
         });
         entries.insert(Arc::clone(&entry.uid), Arc::clone(&entry));
-        // Before another can forget the last cluster of the namespace.
-        self.hear(&workload.namespace);
         drop(entries);
         self.owner.metrics.enters(&State::Connecting);
         let owner = Arc::clone(&self.owner);
@@ -201,17 +210,23 @@ impl WorkloadClusters {
         }
     }
 
-    /// Hears from now on when kubeconfigs are written in a namespace.
-    fn hear(&self, namespace: &str) {
+    /// Hears from now on when kubeconfigs are written in a namespace. Gives whether it does by now.
+    fn hear(&self, namespace: &str) -> watch::Receiver<bool> {
         let mut hearing = self.owner.hearing();
-        if hearing.contains_key(namespace) {
-            return;
+        if let Some(hearing) = hearing.get(namespace) {
+            return hearing.tells.clone();
         }
         let cancel = self.owner.cancel.child_token();
-        hearing.insert(namespace.to_owned(), cancel.clone());
+        let (hears, tells) = watch::channel(false);
+        let begun = Hearing {
+            cancel: cancel.clone(),
+            tells: tells.clone(),
+        };
+        hearing.insert(namespace.to_owned(), begun);
         drop(hearing);
-        let following = secrets::follow(self.owner.management.clone(), namespace.to_owned(), self.clone());
+        let following = secrets::follow(self.owner.management.clone(), namespace.to_owned(), self.clone(), hears);
         tokio::spawn(async move { cancel.run_until_cancelled_owned(following).await });
+        tells
     }
 
     /// The Secret with the kubeconfig of a Cluster (namespace and name) has this version now. It is connected to anew when that says something else
@@ -232,7 +247,7 @@ impl WorkloadClusters {
         if !entries.values().any(|other| other.workload.namespace == *namespace)
             && let Some(hearing) = self.owner.hearing().remove(namespace)
         {
-            hearing.cancel();
+            hearing.cancel.cancel();
         }
     }
 
@@ -258,7 +273,7 @@ impl Owner {
     }
 
     /// Taken after the entries, where both are.
-    fn hearing(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+    fn hearing(&self) -> MutexGuard<'_, HashMap<String, Hearing>> {
         self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -6,22 +6,30 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use http::StatusCode;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::client::Client;
 use kube::core::{ObjectMeta, PartialObjectMeta};
-use kube::runtime::watcher::Event;
+use kube::runtime::watcher::{self, Event};
+use tokio::sync::watch;
 
 use super::kubeconfig::{SECRET_TYPE, cluster_name};
 use super::owner::WorkloadClusters;
+use crate::failure::code_of;
 use crate::watch_log::WatchLog;
 use crate::watching::{Pace, Selection, watching_since};
 
 /// Metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
 
-/// Tells the owner of what is written in one namespace. Never ends.
-pub(super) async fn follow(management: Client, namespace: String, clusters: WorkloadClusters) {
+/// Tells the owner of what is written in one namespace, and the other whether it does so now. Never ends.
+pub(super) async fn follow(
+    management: Client,
+    namespace: String,
+    clusters: WorkloadClusters,
+    hears: watch::Sender<bool>,
+) {
     let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(management, &namespace);
     let fields = format!("type={SECRET_TYPE}");
     let selection = Selection {
@@ -38,9 +46,23 @@ pub(super) async fn follow(management: Client, namespace: String, clusters: Work
     let mut log = WatchLog::new("Secrets with kubeconfigs");
     while let Some(event) = events.next().await {
         log.heard(&event);
-        if let Ok(Event::InitApply(secret) | Event::Apply(secret)) = event {
+        if let Ok(Event::InitApply(secret) | Event::Apply(secret)) = &event {
             tell(&clusters, &secret.metadata);
         }
+        hears.send_if_modified(|hears| {
+            let before = *hears;
+            *hears = is_heard(&event, before);
+            *hears != before
+        });
+    }
+}
+
+/// Whether what is written from now on will be told. An interrupted watch goes on where it was; without the right to watch nothing goes on.
+fn is_heard<K>(event: &watcher::Result<Event<K>>, before: bool) -> bool {
+    match event {
+        Ok(Event::Init | Event::InitApply(_)) => before,
+        Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => true,
+        Err(error) => before && code_of(error) != Some(StatusCode::FORBIDDEN),
     }
 }
 

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -49,6 +49,7 @@ struct Inner {
     /// What the next watch of Secrets tells, and how it was asked for.
     written: Mutex<Option<UnboundedReceiver<Value>>>,
     secrets_watched: Mutex<Vec<Asked>>,
+    may_not_watch: AtomicBool,
     /// As many as there are wires that somebody holds.
     wires: Arc<()>,
 }
@@ -120,6 +121,9 @@ impl World {
 
     fn secrets(&self, asked: &Asked) -> Answer {
         self.0.secrets_watched.lock().unwrap().push(asked.clone());
+        if self.0.may_not_watch.load(Ordering::SeqCst) {
+            return stub::refusal(403, "Forbidden", "you may not", &json!({})).into();
+        }
         if asked.parameter("watch") != "true" {
             return page(asked, &[]).into();
         }
@@ -498,6 +502,7 @@ async fn a_kubeconfig_that_is_written_is_heard_of_at_once_and_nothing_is_seen_of
         written.unbounded_send(event).unwrap();
     };
     let reads = world.secret_reads();
+    assert!(reads <= 2, "{reads}: nobody asks for what is told");
     world.secret("one", 7, "t");
     let begun = Instant::now();
     write("other-kubeconfig", 6);
@@ -522,6 +527,19 @@ async fn a_kubeconfig_that_is_written_is_heard_of_at_once_and_nothing_is_seen_of
     clusters.forget("v");
     sleep(Duration::from_mins(3)).await;
     assert!(written.is_closed(), "nobody is left whose kubeconfig it may be");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubeconfig_that_nobody_would_tell_of_is_looked_for() {
+    let world = World::new();
+    world.0.may_not_watch.store(true, Ordering::SeqCst);
+    let (clusters, mut told) = world.clusters(World::settings());
+    clusters.follow("u", &workload("one"));
+    sleep(Duration::from_mins(3)).await;
+    world.secret("one", 1, "t");
+    let begun = Instant::now();
+    news(&mut told, connected).await;
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
