@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::client::ClientBuilder;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::Layer;
 
 use super::kubeconfig::{Access, secret_name};
@@ -17,12 +17,16 @@ use super::probe::{bounded, probe, unread};
 use super::pulse::Pulse;
 use super::state::{News, Reason, State, Suspicion};
 use crate::client::{Bounds, ReachLayer};
+use crate::discovery::Discovery;
 use crate::failure::chain;
 use crate::objects::{Budget, Marked};
 
 /// A healthy cluster that says nothing for so long is asked whether it is there. A watch says something every minute (a bookmark), so that one
 /// that is watched is not asked at all.
 const SILENCE: Duration = Duration::from_secs(90);
+
+/// Until all of what a cluster serves is known: one without aggregated discovery is asked some fifty questions.
+const DISCOVERY: Duration = Duration::from_secs(20);
 
 /// Between a question that was not answered and the second one, which decides.
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(1);
@@ -94,7 +98,7 @@ impl Task {
         }
     }
 
-    /// Reads the kubeconfig and asks the cluster once.
+    /// Reads the kubeconfig, asks the cluster once, and what it serves.
     async fn connect(&self) -> Result<Standing, Trouble> {
         let access = self.read_access().await?;
         if matches!(self.entry.state(), State::Disconnected) {
@@ -114,7 +118,8 @@ impl Task {
         };
         let pulse = Pulse::new();
         let client = bounds.around(ClientBuilder::new(pulse.layer(transport), "default"));
-        probe(&client).await?;
+        let discovery = Discovery::sharing(client.clone(), &self.owner.catalogues);
+        tokio::try_join!(probe(&client), discovered(&discovery))?;
         let mut marked = Marked::by(&settings.label, &self.entry.workload.owner);
         if let Some(annotation) = &settings.annotation {
             marked = marked.keeping(annotation);
@@ -125,8 +130,14 @@ impl Task {
             matters: settings.matters,
             count: self.owner.metrics.watches(),
         };
-        let shared = (&self.owner.catalogues, budget);
-        Ok(Link::new(access, (client, pulse), marked, shared, &self.entry.cancel))
+        let watched = (marked, budget);
+        Ok(Link::new(
+            access,
+            (client, pulse),
+            discovery,
+            watched,
+            &self.entry.cancel,
+        ))
     }
 
     async fn read_access(&self) -> Result<Access, Trouble> {
@@ -261,6 +272,16 @@ impl Task {
             Some(reason) => tracing::warn!(namespace, cluster, %reason, "{what}"),
             None => tracing::info!(namespace, cluster, "{what}"),
         }
+    }
+}
+
+/// Reads what a cluster serves. Where that is not answered, each question about the cluster would wait for it anew; what is refused is told to whoever asks.
+async fn discovered(discovery: &Discovery) -> Result<(), Reason> {
+    match timeout(DISCOVERY, discovery.refresh()).await {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Reason::Wait {
+            seconds: DISCOVERY.as_secs(),
+        }),
     }
 }
 

@@ -10,7 +10,7 @@ use super::kubeconfig::Access;
 use super::pulse::Pulse;
 use super::state::{Connection, News};
 use crate::crd_watch::{CrdChange, CrdWatch};
-use crate::discovery::{Catalogues, Discovery};
+use crate::discovery::Discovery;
 use crate::objects::{Budget, Counted, Marked, Notice, ObjectWatches};
 
 pub(super) struct Link {
@@ -53,12 +53,11 @@ impl Link {
     pub(super) fn new(
         access: Access,
         (client, pulse): (Client, Pulse),
-        marked: Marked,
-        (catalogues, budget): (&Catalogues, Budget),
+        discovery: Discovery,
+        (marked, budget): (Marked, Budget),
         cancel: &CancellationToken,
     ) -> (Self, Told) {
         let end = cancel.child_token();
-        let discovery = Discovery::sharing(client.clone(), catalogues);
         let crds = CrdWatch::start_elsewhere(client.clone(), discovery.clone(), end.clone());
         let counted = Counted::begin(&budget.count);
         let budget = Budget {

@@ -61,6 +61,8 @@ enum Behaviour {
     /// Answers after so long.
     Late(Duration),
     Hangs,
+    /// Says its version, and nothing else.
+    HangsBehind,
     /// Nobody trusts its certificate.
     Untrusted,
     /// Nobody listens.
@@ -178,6 +180,7 @@ impl Dial for World {
                 Some(Behaviour::Wants(wanted)) => *wanted == secrecy::ExposeSecret::expose_secret(&token),
                 _ => true,
             };
+            let is_version = request.uri().path() == "/version";
             let answer = api.call(request);
             let wire = Arc::clone(&wire);
             async move {
@@ -186,13 +189,14 @@ impl Dial for World {
                 let _wire = wire;
                 match behaviour.unwrap_or(Behaviour::Answers) {
                     Behaviour::Hangs => std::future::pending().await,
+                    Behaviour::HangsBehind if !is_version => std::future::pending().await,
                     Behaviour::Late(time) => sleep(time).await,
                     Behaviour::Untrusted => {
                         let error = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
                         return Err(io::Error::new(io::ErrorKind::InvalidData, error));
                     }
                     Behaviour::Refuses => return Err(io::ErrorKind::ConnectionRefused.into()),
-                    Behaviour::Answers | Behaviour::Wants(_) => sleep(USUAL).await,
+                    Behaviour::Answers | Behaviour::HangsBehind | Behaviour::Wants(_) => sleep(USUAL).await,
                 }
                 let Ok(mut answer) = answer.await;
                 if !accepted {
@@ -540,6 +544,19 @@ async fn a_kubeconfig_that_nobody_would_tell_of_is_looked_for() {
     let begun = Instant::now();
     news(&mut told, connected).await;
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_says_its_version_and_nothing_else_is_none_that_can_be_worked_on() {
+    let world = World::new();
+    world.secret("one", 1, "t");
+    world.behave("one", Behaviour::HangsBehind);
+    let (clusters, mut told) = world.clusters(World::settings());
+    clusters.follow("u", &workload("one"));
+    assert_eq!(news(&mut told, lost).await, []);
+    assert_eq!(reason(&clusters, "u"), Reason::Wait { seconds: 20 });
+    world.behave("one", Behaviour::Answers);
+    news(&mut told, connected).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -98,7 +98,7 @@ async fn two_faced() -> Result<Vec<Attacker>> {
             Reply::Floods([ok(), b"[".to_vec()].concat(), br#"{"kind":"Any"},"#.repeat(1000))
         })
         .await?,
-        attacker("silence-behind", &["has not answered yet"], move |question| {
+        attacker("silence-behind", &["did not answer within 20 s"], move |question| {
             if is_first(question) { honest() } else { Reply::Silence }
         })
         .await?,
@@ -113,7 +113,7 @@ async fn two_faced() -> Result<Vec<Attacker>> {
     for attacker in &mut attackers {
         attacker.attack.condition = ConditionType::HelmChartApplied;
     }
-    // A look at it takes as long as what was asked is waited for, and what was said before it stands meanwhile.
+    // What it serves is asked for before anything else.
     attackers[1].attack.condition = ConditionType::ClusterReady;
     Ok(attackers)
 }
