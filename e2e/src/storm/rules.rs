@@ -123,7 +123,11 @@ fn flaws_of_addon(addon: &ClusterAddon, clusters: &BTreeSet<String>) -> Vec<Stri
     let observed = status.observed_generation.unwrap_or_default();
     let flaws = lint(&status.conditions, generation, observed);
     let mut wrong: Vec<String> = flaws.iter().map(|flaw| format!("{name}: {flaw}")).collect();
-    if !addon.owner_references().iter().any(|owner| clusters.contains(&owner.uid)) {
+    if !addon
+        .owner_references()
+        .iter()
+        .any(|owner| clusters.contains(&owner.uid))
+    {
         wrong.push(format!("{name} is left of a Cluster that is gone"));
     }
     wrong

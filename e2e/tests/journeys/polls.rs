@@ -347,11 +347,13 @@ fn f42_the_list_of_metrics_is_that_of_a_running_operator() -> Result<()> {
             .take_while(|line| line.is_empty() || line.starts_with('|'))
             .filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned()))
             .collect();
-        // Where webhooks are served, or hooks are answered.
+        // Where webhooks are served, hooks are answered, or there is a cluster.
         let elsewhere = [
             "stackwright_admission_requests_total",
             "stackwright_hook_answers_total",
             "stackwright_hook_duration_seconds",
+            "stackwright_workload_clusters",
+            "stackwright_workload_requests_total",
             "tls_certificate_expiry_timestamp_seconds",
             "tls_certificate_refused",
         ];

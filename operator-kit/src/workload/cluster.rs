@@ -228,12 +228,7 @@ impl Task {
             Trouble::Absent => None,
             Trouble::For(reason) => Some(reason),
         };
-        // Nobody asks for what a watch tells.
-        let is_heard = reason.is_none() && *self.entry.is_told.borrow();
-        let pause = match is_heard {
-            true => patience.spread(UNTOLD),
-            false => patience.pause(reason.as_ref()),
-        };
+        let pause = patience.pause(reason.as_ref());
         let now = Instant::now();
         let before = self.entry.state();
         let state = match &reason {
@@ -251,18 +246,22 @@ impl Task {
             self.owner.tell(News::Lost { uid }).await;
         }
         drop(before);
+        let (is_absent, untold) = (reason.is_none(), patience.spread(UNTOLD));
         tokio::select! {
-            () = sleep(pause) => {}
-            () = self.unheard(), if is_heard => {}
+            () = sleep(pause), if !is_absent => {}
+            () = self.unwritten(pause, untold), if is_absent => {}
             () = self.told() => patience.forget(),
         }
     }
 
-    /// Waits until nobody would tell that the kubeconfig is written.
-    async fn unheard(&self) {
+    /// Waits until a kubeconfig that is not there is to be looked for: after the pause, or much later where a watch would tell of it.
+    async fn unwritten(&self, pause: Duration, untold: Duration) {
         let mut is_told = self.entry.is_told.clone();
-        // An error says that nobody tells any more.
-        let _ = is_told.wait_for(|is_told| !is_told).await;
+        if !matches!(timeout(pause, is_told.wait_for(|is_told| *is_told)).await, Ok(Ok(_))) {
+            // Who does not tell any more has gone, and the cluster with him.
+            return;
+        }
+        let _ = timeout(untold, is_told.wait_for(|is_told| !is_told)).await;
     }
 
     fn say(&self, what: &str, reason: Option<&Reason>) {

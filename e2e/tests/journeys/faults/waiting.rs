@@ -53,7 +53,7 @@ fn f35_what_is_awaited_is_told_by_a_watch_and_asked_for_by_nobody() -> Result<()
         let three = journey.releases.publish_harbor("v1", "v3")?;
         journey.releases.unpublish(&two)?;
         journey.operate().await?;
-        // The first waits for a kind, the second for its files, and the third for the end of the last Cluster that uses it.
+        // The first waits for a kind, the second for its files, the third for the end of the last Cluster that uses it, and its add-ons for a kubeconfig.
         journey
             .stack("harbor", json!({ "versions": ["v1", "v2", "v3"] }))
             .await?;
@@ -95,7 +95,7 @@ fn f35_what_is_awaited_is_told_by_a_watch_and_asked_for_by_nobody() -> Result<()
         let next = next_looks(journey)?;
         assert_eq!(
             next.keys().map(String::as_str).collect::<Vec<_>>(),
-            [one.as_str(), &two, &three, "harbor"]
+            ["cluster-addon-web", &one, &two, &three, "harbor"]
         );
         assert!(next.values().all(|next| next == "Await"), "{next:#?}");
 
