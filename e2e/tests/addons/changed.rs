@@ -2,7 +2,11 @@
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterAddon, cluster_addon::name_for, labels};
-use e2e::{Journey, eventually, journey::SOON, shim::cluster};
+use e2e::{
+    Journey, eventually,
+    journey::{SOON, USER},
+    shim::cluster,
+};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::{
     Api, Client, ResourceExt,
@@ -23,18 +27,32 @@ async fn installed(journey: &mut Journey, ground: &Ground) -> Result<String> {
     Ok(class)
 }
 
-/// Deletes an object, changes a second and takes the labels off a third, as users with enough rights do.
-async fn meddle(client: &Client) -> Result<()> {
-    let notes: Api<ConfigMap> = Api::namespaced(client.clone(), stack::NOTE.0);
-    notes.delete(stack::NOTE.1, &DeleteParams::default()).await?;
-    let image = json!({ "spec": { "template": { "spec": {
-        "containers": [{ "name": "agent", "image": "registry.example.com/somebody:else" }],
-    } } } });
+/// What somebody writes into the agent.
+pub(crate) const IMAGE: &str = "registry.example.com/somebody:else";
+
+/// Changes an object as users with enough rights do.
+pub(crate) async fn change_the_agent(client: &Client) -> Result<()> {
+    let image = json!({ "spec": { "template": { "spec": { "containers": [{ "name": "agent", "image": IMAGE }] } } } });
+    let by_a_user = PatchParams {
+        field_manager: Some(USER.to_owned()),
+        ..PatchParams::default()
+    };
     let agents: Api<Deployment> = Api::namespaced(client.clone(), stack::AGENT.0);
-    let changed = agents
-        .patch(stack::AGENT.1, &PatchParams::default(), &Patch::Strategic(image))
-        .await;
-    changed.context("failed to change the agent")?;
+    let changed = agents.patch(stack::AGENT.1, &by_a_user, &Patch::Strategic(image)).await;
+    changed.map(drop).context("failed to change the agent")
+}
+
+/// Deletes an object.
+pub(crate) async fn delete_the_note(client: &Client) -> Result<()> {
+    let notes: Api<ConfigMap> = Api::namespaced(client.clone(), stack::NOTE.0);
+    let deleted = notes.delete(stack::NOTE.1, &DeleteParams::default()).await;
+    deleted.map(drop).context("failed to delete the note")
+}
+
+/// Deletes an object, changes a second and takes the labels off a third.
+async fn meddle(client: &Client) -> Result<()> {
+    delete_the_note(client).await?;
+    change_the_agent(client).await?;
     let settings: Api<ConfigMap> = Api::namespaced(client.clone(), stack::SETTINGS.0);
     let unlabelled = json!({ "metadata": { "labels": { labels::PART_OF: null, labels::INSTANCE: null } } });
     let unlabelled = settings

@@ -4,6 +4,7 @@
 mod by_hand;
 mod changed;
 mod deleted;
+mod drift;
 mod faulty;
 mod ground;
 mod hostile;

@@ -125,7 +125,7 @@ pub(super) fn decide(
             Sync::act(ObjectAction::apply(key, ApplyReason::Restore, false))
         }
         Some(seen) => marked(set, key, intent, object, seen, now),
-        None => unmarked(set, key, object, now),
+        None => unmarked(set, key, intent, object, now),
     }
 }
 
@@ -312,7 +312,7 @@ pub(super) fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now
 }
 
 /// No watch shows the object with a mark: it is new, gone, unmarked or somebody else's.
-fn unmarked(set: &ObjectSet<'_>, key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> Sync {
+fn unmarked(set: &ObjectSet<'_>, key: &ObjectKey, intent: &Intent, object: &ObjectObserved, now: Timestamp) -> Sync {
     let (policy, inventoried) = (set.drift, set.inventoried(key));
     if inventoried == Inventoried::No {
         // Never ours: taken without force, so that an object of somebody else shows as a conflict.
@@ -327,6 +327,10 @@ fn unmarked(set: &ObjectSet<'_>, key: &ObjectKey, object: &ObjectObserved, now: 
             Sync::act(ObjectAction::apply(key, ApplyReason::Create, false))
         }
         Read::Absent if policy == DriftPolicy::Correct => put_back(key, object, false, "the object was deleted", now),
+        // The policy leaves what was applied: who wants it otherwise by now makes it, as what was only changed is written then.
+        Read::Absent if is_to_change(inventoried, intent, object) => {
+            Sync::act(ObjectAction::apply(key, ApplyReason::Create, false))
+        }
         Read::Absent => Sync::still(SyncState::Missing {
             message: format!("the object was deleted; with drift {policy} it is not made again"),
         }),
@@ -349,6 +353,13 @@ fn unmarked(set: &ObjectSet<'_>, key: &ObjectKey, object: &ObjectObserved, now: 
             }
         },
     }
+}
+
+/// Whether the owner wants another form of the object than the one that was applied last, as far as the status or this process knows.
+fn is_to_change(inventoried: Inventoried<'_>, intent: &Intent, object: &ObjectObserved) -> bool {
+    let verified = object.memory.verified.as_ref();
+    matches!(inventoried, Inventoried::Applied(applied) if applied != intent.digest)
+        && verified.is_none_or(|verified| verified.intent != intent.digest)
 }
 
 /// The object carries the mark of somebody who is there.

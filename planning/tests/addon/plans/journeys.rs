@@ -5,6 +5,7 @@ use crds::conditions::{ConditionType, Reason, find};
 use crds::policy::{DriftPolicy, PruneLimit};
 use planning::addon::{AddonWaiting, Connection};
 
+use super::cluster::Cluster;
 use super::releases::{Chart, MOVED, SEED, broken, key};
 use super::world::World;
 
@@ -472,23 +473,26 @@ fn a_pause_says_so_changes_nothing_else_and_holds_all_writes_back() {
     world.assert_settled();
 }
 
+/// And the next add-ons have it as they want it.
 #[test]
-fn what_somebody_changes_is_put_back_or_left_as_the_policy_says() {
+fn what_somebody_changes_or_deletes_is_put_back_or_left_as_the_policy_says() {
     let object = key("ConfigMap cni/cni");
-    for (drift, content) in [
-        (DriftPolicy::Correct, "1"),
-        (DriftPolicy::Warn, "edited"),
-        (DriftPolicy::Ignore, "edited"),
+    for (drift, is_deleted, content, is_told) in [
+        (DriftPolicy::Correct, false, Some("1"), false),
+        (DriftPolicy::Correct, true, Some("1"), false),
+        (DriftPolicy::Warn, false, Some("edited"), true),
+        (DriftPolicy::Warn, true, None, true),
+        (DriftPolicy::Ignore, false, Some("edited"), false),
+        (DriftPolicy::Ignore, true, None, true),
     ] {
         let mut world = settled(&[]);
         world.drift = drift;
-        world.cluster.edit(&object);
-        world.reconcile();
-        world.reconcile();
-        assert_eq!(world.cluster.objects[&object].content, content, "{drift}");
-        let told = (drift == DriftPolicy::Warn).then_some(Reason::Drifted);
-        assert_eq!(reason_of(&world, ConditionType::HelmChartApplied), told);
-        // The next add-ons have it as they want it.
+        let meddle = if is_deleted { Cluster::remove } else { Cluster::edit };
+        meddle(&mut world.cluster, &object);
+        world.settle();
+        let found = world.cluster.objects.get(&object).map(|live| live.content.as_str());
+        let told = reason_of(&world, ConditionType::HelmChartApplied) == Some(Reason::Drifted);
+        assert_eq!((found, told), (content, is_told), "{drift}");
         world.set_class(1);
         world.settle();
         world.assert_settled();
