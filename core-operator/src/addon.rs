@@ -55,6 +55,7 @@ use crate::driver::Look;
 use crate::freshest::Freshest;
 use crate::objects::{Memories, Memory, Outcome, Pass, lock};
 use crate::spans::reconciled;
+use crate::wishes::Wishes;
 
 /// Rounds of one reconcile. A chart takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
 const ROUNDS: usize = 3;
@@ -189,7 +190,7 @@ async fn work_on(subject: Subject<'_>, addon: Arc<ClusterAddon>) -> Option<Durat
         ..
     } = subject;
     let (namespace, cluster) = cluster_of(&addon)?;
-    memory.hear(addon.annotations().get(labels::REQUESTED_AT)).await;
+    memory.hear(Wishes::of(addon.as_ref())).await;
     for _ in 0..ROUNDS {
         let (addon, sight) = match Box::pin(see_to(context, addons, &namespace, &cluster)).await {
             Ok(Presence::Tended { addon, sight }) => (addon, sight),

@@ -34,6 +34,7 @@ mod surroundings;
 mod tasks;
 mod triggers;
 mod webhooks;
+mod wishes;
 mod workloads;
 
 use std::process::ExitCode;

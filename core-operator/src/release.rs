@@ -29,13 +29,13 @@ pub(crate) use self::marks::LiveMarks;
 pub(crate) use self::memory::ReleaseMemory;
 pub(crate) use self::provider::{group_kind, owner_reference};
 
-use self::memory::Wishes;
 use self::observe::{Sight, observe};
 use self::own::{ReleaseOwner, write_status};
 use crate::context::Context;
 use crate::driver::Look;
 use crate::objects::{Memory, Outcome, Pass, lock};
 use crate::spans::reconciled;
+use crate::wishes::Wishes;
 
 /// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
 const ROUNDS: usize = 3;
@@ -68,7 +68,7 @@ async fn work_on(
     part_of: String,
     memory: Arc<Memory<ReleaseMemory>>,
 ) -> Option<Duration> {
-    if memory.hear(Wishes::of(&release)) {
+    if memory.hear(Wishes::of(release.as_ref())) {
         context.sources.request(&release);
     }
     for _ in 0..ROUNDS {

@@ -4,6 +4,7 @@ use crds::{ClusterStack, ClusterStackRelease};
 use planning::admission::{ClusterChange, Verdict, addon_update, outline};
 use planning::digest::{canonical, digest_of_everything};
 use planning::health::health;
+use planning::objects::OwnerKind;
 use planning::stored_data::{losses, refusal};
 use planning::topology::Topology;
 use serde::Serialize;
@@ -58,9 +59,10 @@ pub(crate) fn strangers(input: &[u8]) -> bool {
         assert!(addon_update("a", "team", object, object).refusal.is_none());
     }
     let found = losses(&before, &after);
-    let told = refusal(&before, &after, None);
+    let told = refusal(OwnerKind::Addon, &before, &after, None);
     assert_eq!(told.is_some(), !found.is_empty());
-    assert_eq!(refusal(&before, &after, Some(&digest_of_everything(&found))), None);
+    let approved = digest_of_everything(&found);
+    assert_eq!(refusal(OwnerKind::Addon, &before, &after, Some(&approved)), None);
     let change = ClusterChange::of("c", "team", Some(&before), &after);
     let _ = (
         change.release(),

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::digest::digest_of_everything;
 use crate::object_key::GroupKind;
+use crate::objects::OwnerKind;
 
 /// So many losses are told; the approval is of all.
 const TOLD: usize = 5;
@@ -30,8 +31,8 @@ pub fn is_definition(kind: &GroupKind) -> bool {
 /// Why a CRD may not be changed so, or nothing if nothing would be lost or a person approved exactly these losses: `approved` is the value
 /// of the annotation [`APPROVE_DATA_LOSS`].
 ///
-/// Both are whole CRDs; of `live` the status is read too, where the API server keeps the versions that objects were ever stored in.
-pub fn refusal(live: &Value, wanted: &Value, approved: Option<&str>) -> Option<String> {
+/// `owner` is whose CRD it is, and where the approval is looked for. Both are whole CRDs; of `live` the status is read too, where the API server keeps the versions that objects were ever stored in.
+pub fn refusal(owner: OwnerKind, live: &Value, wanted: &Value, approved: Option<&str>) -> Option<String> {
     let losses = losses(live, wanted);
     if losses.is_empty() {
         return None;
@@ -47,8 +48,9 @@ pub fn refusal(live: &Value, wanted: &Value, approved: Option<&str>) -> Option<S
     };
     Some(format!(
         "this change of the CRD would lose stored data: {}{more}. Publish a release that keeps it; or, if it may be lost, \
-         annotate the ClusterStackRelease with {APPROVE_DATA_LOSS}={digest}",
-        told.join("; ")
+         annotate the {} with {APPROVE_DATA_LOSS}={digest}",
+        told.join("; "),
+        owner.object()
     ))
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 
 use super::charts::ChartMemory;
 use crate::objects::{Memory, lock};
+use crate::wishes::Wishes;
 
 /// Memory of one ClusterAddon, beside that of its objects.
 #[derive(Default)]
@@ -25,19 +26,17 @@ pub(crate) struct AddonMemory {
     pub(super) status_written_at: Option<Timestamp>,
     /// How often in a row something about it was refused.
     pub(super) refusals: u32,
-    /// The last time that somebody asked for a look.
-    requested_at: Option<String>,
+    /// The last wishes that were heard.
+    wishes: Wishes,
 }
 
 impl Memory<AddonMemory> {
-    /// Who asks for a look wants to see what becomes of it now: waits after failures and fights end. A wish that is taken back asks for nothing. Gives whether
-    /// there is one that was not heard before.
-    pub(super) async fn hear(&self, requested_at: Option<&String>) -> bool {
+    /// Who asks for something wants to see what becomes of it now: waits after failures and fights end. Gives whether there is a wish that was not heard
+    /// before.
+    pub(super) async fn hear(&self, wishes: Wishes) -> bool {
         let charts = {
             let mut own = lock(&self.own);
-            let is_new = requested_at.is_some() && requested_at != own.requested_at.as_ref();
-            own.requested_at = requested_at.cloned();
-            if !is_new {
+            if !own.wishes.hear(wishes) {
                 return false;
             }
             Arc::clone(&own.charts)
@@ -65,6 +64,7 @@ impl Memory<AddonMemory> {
 #[cfg(test)]
 mod tests {
     use crds::cluster_addon::StageAction;
+    use operator_kit::object::ObjectKey;
     use planning::addon::Hook;
 
     use super::*;
@@ -93,13 +93,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asks_for_a_look_is_heard_once() {
+    async fn a_wish_ends_waits_once() {
+        let key = ObjectKey::new("", "Secret", "kube-system", "a");
         let memory: Memory<AddonMemory> = Memory::default();
-        let asked = |at: &str| Some(at.to_owned());
-        assert!(!memory.hear(None).await);
-        assert!(memory.hear(asked("1").as_ref()).await);
-        assert!(!memory.hear(asked("1").as_ref()).await);
-        assert!(!memory.hear(None).await, "a wish that is taken back asks for nothing");
-        assert!(memory.hear(asked("2").as_ref()).await);
+        for (wish, ends) in [
+            (Wishes::test(None, None), false),
+            (Wishes::test(Some("1"), None), true),
+            (Wishes::test(Some("1"), None), false),
+            (Wishes::test(Some("1"), Some("sha256:a")), true),
+            (Wishes::test(Some("1"), Some("sha256:a")), false),
+            (Wishes::test(None, None), false),
+            (Wishes::test(Some("2"), None), true),
+        ] {
+            lock(&memory.objects).of(&key).reversals.push(Timestamp::UNIX_EPOCH);
+            assert_eq!(memory.hear(wish.clone()).await, ends, "{wish:?}");
+            assert_eq!(lock(&memory.objects).of(&key).reversals.is_empty(), ends, "{wish:?}");
+        }
     }
 }

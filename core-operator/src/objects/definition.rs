@@ -52,7 +52,7 @@ impl<O: Owner> Pass<'_, O> {
             .map_err(|error| Unchanged::Refused(refusal(self.owner.kind(), &error)))?;
         let approved = owner.annotations().get(labels::APPROVE_DATA_LOSS);
         let [before, after] = [&live, &wanted.live].map(|object| serde_json::to_value(object).unwrap_or_default());
-        if let Some(message) = stored_data::refusal(&before, &after, approved.map(String::as_str)) {
+        if let Some(message) = stored_data::refusal(self.owner.kind(), &before, &after, approved.map(String::as_str)) {
             return Err(Unchanged::LosesData(message));
         }
         // Who changes it in between may have added what would be lost.

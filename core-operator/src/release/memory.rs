@@ -2,32 +2,14 @@
 
 use std::collections::HashSet;
 
-use crds::{ClusterStackRelease, labels};
+use crds::ClusterStackRelease;
 use jiff::{SignedDuration, Timestamp};
-use kube::ResourceExt;
 use operator_kit::object::{GroupKind, ObjectKey};
 use planning::objects::RenderAttempts;
 use planning::release::Controlled;
 
 use crate::objects::{Memories, Memory, Remembered, lock};
-
-/// What people ask for in annotations of a release, and what has to be tried again because of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
-    requested_at: Option<String>,
-    approved_loss: Option<String>,
-}
-
-impl Wishes {
-    /// Those of a release.
-    pub(crate) fn of(release: &ClusterStackRelease) -> Self {
-        let annotation = |name| release.annotations().get(name).cloned();
-        Self {
-            requested_at: annotation(labels::REQUESTED_AT),
-            approved_loss: annotation(labels::APPROVE_DATA_LOSS),
-        }
-    }
-}
+use crate::wishes::Wishes;
 
 /// Memory of one release, beside that of its objects.
 #[derive(Default)]
@@ -73,14 +55,11 @@ impl ReleaseMemory {
 }
 
 impl Memory<ReleaseMemory> {
-    /// Who asks for something wants to see what becomes of it now: waits after failures and fights end. A wish that is taken back asks for
-    /// nothing. Gives whether there is a wish that was not heard before.
+    /// Who asks for something wants to see what becomes of it now: waits after failures and fights end. Gives whether there is a wish that was not
+    /// heard before.
     pub(crate) fn hear(&self, wishes: Wishes) -> bool {
-        let new = |now: &Option<String>, before: &Option<String>| now.is_some() && now != before;
         let mut own = lock(&self.own);
-        let heard = new(&wishes.requested_at, &own.wishes.requested_at)
-            || new(&wishes.approved_loss, &own.wishes.approved_loss);
-        own.wishes = wishes;
+        let heard = own.wishes.hear(wishes);
         if heard {
             own.unrendered = None;
             drop(own);
@@ -103,13 +82,6 @@ mod tests {
     use kube::runtime::reflector::ObjectRef;
 
     use super::*;
-
-    fn wishes(requested_at: Option<&str>, approved_loss: Option<&str>) -> Wishes {
-        Wishes {
-            requested_at: requested_at.map(str::to_owned),
-            approved_loss: approved_loss.map(str::to_owned),
-        }
-    }
 
     #[test]
     fn a_release_has_nothing_in_another_namespace() {
@@ -141,13 +113,13 @@ mod tests {
         let key = ObjectKey::new("", "Secret", "fleet", "a");
         let memory: Memory<ReleaseMemory> = Memory::default();
         for (wish, ends) in [
-            (wishes(None, None), false),
-            (wishes(Some("now"), None), true),
-            (wishes(Some("now"), None), false),
-            (wishes(Some("now"), Some("sha256:a")), true),
-            (wishes(Some("now"), Some("sha256:a")), false),
-            (wishes(None, Some("sha256:a")), false),
-            (wishes(Some("now"), Some("sha256:a")), true),
+            (Wishes::test(None, None), false),
+            (Wishes::test(Some("now"), None), true),
+            (Wishes::test(Some("now"), None), false),
+            (Wishes::test(Some("now"), Some("sha256:a")), true),
+            (Wishes::test(Some("now"), Some("sha256:a")), false),
+            (Wishes::test(None, Some("sha256:a")), false),
+            (Wishes::test(Some("now"), Some("sha256:a")), true),
         ] {
             lock(&memory.objects).of(&key).reversals.push(Timestamp::UNIX_EPOCH);
             assert_eq!(memory.hear(wish.clone()), ends, "{wish:?}");

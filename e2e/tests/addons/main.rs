@@ -3,6 +3,7 @@
 
 mod by_hand;
 mod changed;
+mod definitions;
 mod deleted;
 mod drift;
 mod faulty;

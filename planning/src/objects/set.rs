@@ -71,6 +71,14 @@ impl fmt::Display for OwnerKind {
 }
 
 impl OwnerKind {
+    /// Its object, as whoever annotates it has to name it.
+    pub fn object(self) -> &'static str {
+        match self {
+            Self::Release => "ClusterStackRelease",
+            Self::Addon => "ClusterAddon",
+        }
+    }
+
     /// What is said of an object that carries the mark of another one.
     pub fn foreign(self) -> String {
         format!("the object belongs to another {self}")

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::{losses, refusal};
+use crate::objects::OwnerKind;
 
 /// A CRD with these versions, each with the schema of its objects; the first is the one that objects are stored in.
 fn crd(versions: &[(&str, Value)]) -> Value {
@@ -178,7 +179,8 @@ fn a_loss_is_approved_by_its_digest_and_no_other_is() {
         crd(&[("v1", spec(object(Value::Object(fields))))])
     };
     let (before, after) = (fields(0..7), fields(6..7));
-    let words = refusal(&before, &after, None).expect("a refusal");
+    let refused = |after: &Value, approved| refusal(OwnerKind::Release, &before, after, approved);
+    let words = refused(&after, None).expect("a refusal");
     let (losses, digest) = words
         .split_once(". Publish a release that keeps it")
         .and_then(|(losses, rest)| Some((losses, rest.split_once("approve-data-loss=")?.1)))
@@ -188,8 +190,21 @@ fn a_loss_is_approved_by_its_digest_and_no_other_is() {
         "this change of the CRD would lose stored data: v1.spec.f0 would be dropped; v1.spec.f1 would be dropped; \
          v1.spec.f2 would be dropped; v1.spec.f3 would be dropped; v1.spec.f4 would be dropped; and 1 more"
     );
-    assert_eq!(refusal(&before, &after, Some(digest)), None);
-    assert!(refusal(&before, &fields(7..7), Some(digest)).is_some());
-    assert!(refusal(&before, &after, Some("")).is_some());
-    assert_eq!(refusal(&before, &before, None), None);
+    assert_eq!(refused(&after, Some(digest)), None);
+    assert!(refused(&fields(7..7), Some(digest)).is_some());
+    assert!(refused(&after, Some("")).is_some());
+    assert_eq!(refused(&before, None), None);
+}
+
+#[test]
+fn who_approves_a_loss_is_told_which_object_to_annotate() {
+    let field = |name: &str| crd(&[("v1", spec(object(json!({ name: text() }))))]);
+    for (owner, object) in [
+        (OwnerKind::Release, "ClusterStackRelease"),
+        (OwnerKind::Addon, "ClusterAddon"),
+    ] {
+        let words = refusal(owner, &field("size"), &field("color"), None).expect("a refusal");
+        let advice = format!("annotate the {object} with clusterstack.x-k8s.io/approve-data-loss=");
+        assert!(words.contains(&advice), "{words}");
+    }
 }
