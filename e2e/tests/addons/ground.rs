@@ -25,7 +25,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::stack;
+use crate::stack::{self, Expected};
 
 pub(crate) const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta1";
 /// The Cluster of each course.
@@ -157,6 +157,17 @@ impl Ground {
 
     /// Waits until the Cluster has all that this version of the stack brings, marked, told row by row, and nothing else of ours; the answer is its ClusterAddon.
     pub(crate) async fn complete(&self, journey: &Journey, class: &str, version: &str) -> Result<ClusterAddon> {
+        self.complete_with(journey, (class, version), &stack::expected(version))
+            .await
+    }
+
+    /// The same for a version that brings these objects.
+    pub(crate) async fn complete_with(
+        &self,
+        journey: &Journey,
+        (class, version): (&str, &str),
+        objects: &[Expected],
+    ) -> Result<ClusterAddon> {
         let api: Api<ClusterAddon> = Api::namespaced(journey.client.clone(), &self.home);
         eventually(SOON, format!("the add-ons of {version} to be complete"), async || {
             let addon = api.get(&name_for(CLUSTER)).await?;
@@ -170,8 +181,8 @@ impl Ground {
             );
             let open = told.stages.iter().filter(|stage| stage.phase != StagePhase::Done);
             ensure!(open.count() == 0, "{:#?}", told.stages);
-            stack::stands(&self.workload.client(), &self.home, version).await?;
-            stack::is_told(&told, version)?;
+            stack::stands(&self.workload.client(), &self.home, objects).await?;
+            stack::is_told(&told, objects)?;
             Ok(addon)
         })
         .await

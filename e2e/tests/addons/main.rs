@@ -15,6 +15,7 @@ mod predecessor;
 mod real;
 mod rights;
 mod shared;
+mod single;
 mod stack;
 mod upgraded;
 mod values;

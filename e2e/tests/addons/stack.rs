@@ -33,6 +33,8 @@ pub(crate) struct Expected {
 const NETWORK: &str = "cluster-addon-network";
 const ROUTES: &str = "cluster-addon-routes";
 const LIGHTHOUSE: &str = "cluster-addon-lighthouse";
+/// How the only chart of a stack is called.
+pub(crate) const ONLY: &str = "cluster-addon";
 const MOORINGS: &str = "moorings.quay.example.com";
 
 /// The ConfigMap that both versions have, in which the second says another version.
@@ -54,6 +56,12 @@ pub(crate) fn image(version: &str) -> &'static str {
         "v3" => "registry.k8s.io/pause:3.10.2",
         _ => "registry.k8s.io/pause:3.10.1",
     }
+}
+
+/// The objects of an add-on version whose charts are parts of one, as a stack without stages has them.
+pub(crate) fn of_one_chart(version: &str) -> Vec<Expected> {
+    let objects = expected(version).into_iter();
+    objects.map(|object| Expected { chart: ONLY, ..object }).collect()
 }
 
 fn network(version: &str) -> Vec<Expected> {
@@ -160,10 +168,9 @@ pub(crate) async fn marked(client: &Client, namespace: &str) -> Result<BTreeSet<
         .collect())
 }
 
-/// Fails unless the workload cluster has all objects of a version, as it wants them and marked, and no other of ours.
-pub(crate) async fn stands(client: &Client, namespace: &str, version: &str) -> Result<()> {
-    let wanted = expected(version);
-    for object in &wanted {
+/// Fails unless the workload cluster has all these objects, as they are wanted and marked, and no other of ours.
+pub(crate) async fn stands(client: &Client, namespace: &str, wanted: &[Expected]) -> Result<()> {
+    for object in wanted {
         let found = object.find(client).await?;
         let place = object.place();
         ensure!(
@@ -183,14 +190,13 @@ pub(crate) async fn stands(client: &Client, namespace: &str, version: &str) -> R
     Ok(())
 }
 
-/// Fails unless the rows of the status name exactly the objects of a version, each as wanted and with its chart.
-pub(crate) fn is_told(status: &ClusterAddonStatus, version: &str) -> Result<()> {
+/// Fails unless the rows of the status name exactly these objects, each as wanted and with its chart.
+pub(crate) fn is_told(status: &ClusterAddonStatus, wanted: &[Expected]) -> Result<()> {
     let rows = status.resources.iter().map(|row| {
         let place = format!("{} {}/{}", row.kind, row.namespace, row.name);
         (place, (row.stage.clone(), row.status == Some(SyncStatus::Synced)))
     });
     let rows: BTreeMap<String, (String, bool)> = rows.collect();
-    let wanted = expected(version);
     let wanted = wanted
         .iter()
         .map(|object| (object.place(), (object.chart.to_owned(), true)));
