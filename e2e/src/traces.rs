@@ -20,14 +20,25 @@ const SIDE_BY_SIDE: usize = 16;
 /// What an add-on announces and its Pods would serve, if they ran.
 const UNSERVED: [&str; 1] = ["metrics.k8s.io"];
 
+/// A kind, and what is known of an object of it without its body.
+pub type Trace = (String, PartialObjectMeta<DynamicObject>);
+
 /// Kind and name of all objects with these labels, sorted.
 pub async fn with_labels(client: &Client, selector: &str) -> Result<Vec<String>> {
+    let found = all(client, selector).await?.into_iter();
+    let mut found: Vec<String> = found
+        .map(|(kind, object)| format!("{kind} {}", object.name_any()))
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+/// All objects with these labels; without any that is everything there is.
+pub async fn all(client: &Client, selector: &str) -> Result<Vec<Trace>> {
     let lists = stream::iter(kinds(client).await?)
         .map(|kind| list(client, kind, selector))
         .buffer_unordered(SIDE_BY_SIDE);
-    let mut found = lists.try_concat().await?;
-    found.sort();
-    Ok(found)
+    lists.try_concat().await
 }
 
 /// Every kind of which the API server lists objects.
@@ -44,7 +55,7 @@ pub async fn kinds(client: &Client) -> Result<Vec<ApiResource>> {
     Ok(kinds.map(|(resource, _)| resource).collect())
 }
 
-async fn list(client: &Client, kind: ApiResource, selector: &str) -> Result<Vec<String>> {
+async fn list(client: &Client, kind: ApiResource, selector: &str) -> Result<Vec<Trace>> {
     let api = Api::<DynamicObject>::all_with(client.clone(), &kind);
     let parameters = ListParams::default().labels(selector);
     let what = format!("a list of {}", kind.plural);
@@ -54,6 +65,9 @@ async fn list(client: &Client, kind: ApiResource, selector: &str) -> Result<Vec<
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
         Err(error) => Err(error),
     });
-    let named = |object: &PartialObjectMeta<DynamicObject>| format!("{} {}", kind.kind, object.name_any());
-    Ok(list.await?.iter().map(named).collect())
+    Ok(list
+        .await?
+        .into_iter()
+        .map(|object| (kind.kind.clone(), object))
+        .collect())
 }

@@ -54,11 +54,14 @@ fn stages_run_before(release: Release) -> Result<()> {
             Ok(())
         })
         .await?;
-        let there = stack::marked(&ground.workload.client(), &ground.home).await?;
-        for trace in ["ConfigMap cluster-addon-lighthouse", "Mooring cluster-addon-lighthouse"] {
+        let there = stack::ours(&ground.workload.client(), &ground.home).await?;
+        for trace in [
+            "ConfigMap quay/cluster-addon-lighthouse",
+            "Mooring quay/cluster-addon-lighthouse",
+        ] {
             ensure!(!there.contains(trace), "{trace} is among {there:#?}");
         }
-        for trace in ["Deployment cluster-addon-network", "Namespace quay"] {
+        for trace in ["Deployment kube-system/cluster-addon-network", "Namespace /quay"] {
             ensure!(there.contains(trace), "{trace} is not among {there:#?}");
         }
         web.release(Hold::Deletion);

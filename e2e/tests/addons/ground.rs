@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use crds::{
     ClusterAddon, ClusterAddonStatus,
     cluster_addon::{StagePhase, name_for},
+    events::Happening,
     labels,
 };
 use e2e::{
@@ -157,16 +158,17 @@ impl Ground {
 
     /// Waits until the Cluster has all that this version of the stack brings, marked, told row by row, and nothing else of ours; the answer is its ClusterAddon.
     pub(crate) async fn complete(&self, journey: &Journey, class: &str, version: &str) -> Result<ClusterAddon> {
-        self.complete_with(journey, (class, version), &stack::expected(version))
+        self.complete_with(journey, class, version, &stack::expected(version))
             .await
     }
 
-    /// The same for a version that brings these objects.
+    /// The same for a version that brings something else.
     pub(crate) async fn complete_with(
         &self,
         journey: &Journey,
-        (class, version): (&str, &str),
-        objects: &[Expected],
+        class: &str,
+        version: &str,
+        wanted: &[Expected],
     ) -> Result<ClusterAddon> {
         let api: Api<ClusterAddon> = Api::namespaced(journey.client.clone(), &self.home);
         eventually(SOON, format!("the add-ons of {version} to be complete"), async || {
@@ -181,8 +183,8 @@ impl Ground {
             );
             let open = told.stages.iter().filter(|stage| stage.phase != StagePhase::Done);
             ensure!(open.count() == 0, "{:#?}", told.stages);
-            stack::stands(&self.workload.client(), &self.home, objects).await?;
-            stack::is_told(&told, objects)?;
+            stack::stands(&self.workload.client(), &self.home, wanted).await?;
+            stack::is_told(&told, wanted)?;
             Ok(addon)
         })
         .await
@@ -275,6 +277,20 @@ pub(crate) async fn until_addon(
 ) -> Result<ClusterAddon> {
     let is_so = |addon: &ClusterAddon| holds(&status(addon));
     journey.until(&name_for(CLUSTER), what, is_so).await
+}
+
+/// Waits until events on the ClusterAddon tell of these.
+pub(crate) async fn is_told_of(journey: &Journey, addon: &ClusterAddon, happenings: &[Happening]) -> Result<()> {
+    for happening in happenings {
+        let word = happening.to_string();
+        eventually(SOON, format!("an event {word}"), async || {
+            let told = journey.events_of(addon).await?;
+            ensure!(told.iter().any(|(_, reason, _)| *reason == word), "{told:#?}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// Names and phases of the stages, in order.

@@ -49,9 +49,9 @@ fn come_stage_by_stage(release: Release) -> Result<()> {
         let message = told.stages[0].message.as_deref().unwrap_or_default();
         ensure!(message.contains("readyReplicas"), "{message}");
         ensure!(!told.ready && told.applied.is_none(), "{told:#?}");
-        let there = stack::marked(&ground.workload.client(), &ground.home).await?;
+        let there = stack::ours(&ground.workload.client(), &ground.home).await?;
         ensure!(
-            there.contains("Deployment cluster-addon-network") && !there.contains("Namespace quay"),
+            there.contains("Deployment kube-system/cluster-addon-network") && !there.contains("Namespace /quay"),
             "{there:#?}"
         );
 

@@ -71,7 +71,7 @@ async fn class(journey: &Journey, source: &str, version: &str) -> Result<String>
 /// Waits until the Cluster has all that this version brings, of the only stage that there is.
 async fn complete(journey: &Journey, ground: &Ground, class: &str, version: &str) -> Result<ClusterAddon> {
     let objects = stack::of_one_chart(version);
-    let addon = ground.complete_with(journey, (class, version), &objects).await?;
+    let addon = ground.complete_with(journey, class, version, &objects).await?;
     assert_eq!(phases(&status(&addon)), [(ONLY, StagePhase::Done)]);
     Ok(addon)
 }

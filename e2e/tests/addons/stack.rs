@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterAddonStatus, cluster_addon::name_for, labels, resource::SyncStatus};
-use e2e::traces;
+use e2e::traces::{self, Trace};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject},
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use crate::ground::CLUSTER;
 
 /// Made by Kubernetes of a Service, whose labels it takes along.
-const OF_KUBERNETES: &str = "EndpointSlice ";
+const OF_KUBERNETES: &str = "EndpointSlice";
 
-/// An object of a version.
+/// An object of a version. Of one that stands in a list twice, all holds that both say.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
     api_version: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Expected {
     namespace: &'static str,
     name: &'static str,
     chart: &'static str,
-    /// What it holds besides whatever else.
+    /// What it holds besides whatever else; `null` is what it must not have.
     holds: Value,
 }
 
@@ -135,18 +135,35 @@ fn lighthouse(version: &str) -> Vec<Expected> {
 }
 
 impl Expected {
-    /// As [`traces::with_labels`] has it.
-    fn trace(&self) -> String {
-        format!("{} {}", self.kind, self.name)
+    /// One of a kind of this API, in this namespace under this name, which a chart brings.
+    pub(crate) fn new(
+        (api_version, kind): (&'static str, &'static str),
+        (namespace, name): (&'static str, &'static str),
+        chart: &'static str,
+        holds: Value,
+    ) -> Self {
+        Self {
+            api_version,
+            kind,
+            namespace,
+            name,
+            chart,
+            holds,
+        }
     }
 
-    /// With the namespace.
-    fn place(&self) -> String {
-        format!("{} {}/{}", self.kind, self.namespace, self.name)
+    /// As [`ours`] has it.
+    pub(crate) fn place(&self) -> String {
+        place(self.kind, self.namespace, self.name)
+    }
+
+    /// Group and version of its API, as the rows of a status have them.
+    fn group_version(&self) -> (&'static str, &'static str) {
+        self.api_version.split_once('/').unwrap_or(("", self.api_version))
     }
 
     async fn find(&self, client: &Client) -> Result<DynamicObject> {
-        let (group, version) = self.api_version.split_once('/').unwrap_or(("", self.api_version));
+        let (group, version) = self.group_version();
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, self.kind));
         let api: Api<DynamicObject> = if self.namespace.is_empty() {
             Api::all_with(client.clone(), &kind)
@@ -158,13 +175,25 @@ impl Expected {
     }
 }
 
-/// Kind and name of everything in the workload cluster that has the mark of the ClusterAddon, wherever it is.
-pub(crate) async fn marked(client: &Client, namespace: &str) -> Result<BTreeSet<String>> {
+fn place(kind: &str, namespace: &str, name: &str) -> String {
+    format!("{kind} {namespace}/{name}")
+}
+
+/// Kind, namespace and name of everything in the workload cluster that has the mark of the ClusterAddon, or fields that the operator has written.
+pub(crate) async fn ours(client: &Client, namespace: &str) -> Result<BTreeSet<String>> {
     let mark = labels::part_of("ClusterAddon", namespace, &name_for(CLUSTER));
-    let found = traces::with_labels(client, &format!("{}={mark}", labels::PART_OF)).await?;
+    let is_ours = |(kind, object): &Trace| {
+        let is_written = object
+            .managed_fields()
+            .iter()
+            .any(|entry| entry.manager.as_deref() == Some(labels::FIELD_MANAGER));
+        let is_marked = object.labels().get(labels::PART_OF) == Some(&mark);
+        is_written || (is_marked && kind != OF_KUBERNETES)
+    };
+    let all = traces::all(client, "").await?;
+    let found = all.iter().filter(|trace| is_ours(trace));
     Ok(found
-        .into_iter()
-        .filter(|trace| !trace.starts_with(OF_KUBERNETES))
+        .map(|(kind, object)| place(kind, &object.namespace().unwrap_or_default(), &object.name_any()))
         .collect())
 }
 
@@ -184,55 +213,87 @@ pub(crate) async fn stands(client: &Client, namespace: &str, wanted: &[Expected]
         let chart = found.annotations().get(labels::STAGE).map(String::as_str);
         ensure!(chart == Some(object.chart), "{place}: {:?}", found.annotations());
     }
-    let wanted: BTreeSet<String> = wanted.iter().map(Expected::trace).collect();
-    let found = marked(client, namespace).await?;
+    let wanted: BTreeSet<String> = wanted.iter().map(Expected::place).collect();
+    let found = ours(client, namespace).await?;
     ensure!(found == wanted, "{found:#?} instead of {wanted:#?}");
     Ok(())
 }
 
-/// Fails unless the rows of the status name exactly these objects, each as wanted and with its chart.
+/// Fails unless the rows of the status name exactly these objects, each in this version of its API, as wanted and with its chart.
 pub(crate) fn is_told(status: &ClusterAddonStatus, wanted: &[Expected]) -> Result<()> {
+    let told = |group: &str, version: &str, chart: &str, is_synced: bool| {
+        (group.to_owned(), version.to_owned(), chart.to_owned(), is_synced)
+    };
     let rows = status.resources.iter().map(|row| {
-        let place = format!("{} {}/{}", row.kind, row.namespace, row.name);
-        (place, (row.stage.clone(), row.status == Some(SyncStatus::Synced)))
+        let is_synced = row.status == Some(SyncStatus::Synced);
+        (
+            place(&row.kind, &row.namespace, &row.name),
+            told(&row.group, &row.version, &row.stage, is_synced),
+        )
     });
-    let rows: BTreeMap<String, (String, bool)> = rows.collect();
-    let wanted = wanted
-        .iter()
-        .map(|object| (object.place(), (object.chart.to_owned(), true)));
-    let wanted: BTreeMap<String, (String, bool)> = wanted.collect();
+    let rows: BTreeMap<_, _> = rows.collect();
+    let wanted = wanted.iter().map(|object| {
+        let (group, version) = object.group_version();
+        (object.place(), told(group, version, object.chart, true))
+    });
+    let wanted: BTreeMap<_, _> = wanted.collect();
     ensure!(rows == wanted, "the rows are {rows:#?} instead of {wanted:#?}");
     Ok(())
 }
 
-/// Uids of the objects of a version that are there.
-pub(crate) async fn uids(client: &Client, version: &str) -> Result<BTreeMap<String, String>> {
-    let mut uids = BTreeMap::new();
-    for object in expected(version) {
-        let found = object.find(client).await?;
-        uids.insert(object.place(), found.uid().unwrap_or_default());
-    }
-    Ok(uids)
+/// Which object it is, and in which form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    uid: String,
+    resource_version: String,
 }
 
-/// Fails when an object that both versions have was made anew between these.
+/// The forms of these objects, which are there.
+pub(crate) async fn forms(client: &Client, wanted: &[Expected]) -> Result<BTreeMap<String, Form>> {
+    let mut forms = BTreeMap::new();
+    for object in wanted {
+        let (found, place) = (object.find(client).await?, object.place());
+        let form = Form {
+            uid: found.uid().with_context(|| format!("{place} has no uid"))?,
+            resource_version: found
+                .resource_version()
+                .with_context(|| format!("{place} has no version"))?,
+        };
+        forms.insert(place, form);
+    }
+    Ok(forms)
+}
+
+/// Uids of the objects of a version, which are there.
+pub(crate) async fn uids(client: &Client, version: &str) -> Result<BTreeMap<String, String>> {
+    Ok(uids_of(forms(client, &expected(version)).await?))
+}
+
+/// The uids alone.
+pub(crate) fn uids_of(forms: BTreeMap<String, Form>) -> BTreeMap<String, String> {
+    forms.into_iter().map(|(place, form)| (place, form.uid)).collect()
+}
+
+/// Fails when an object that both have was made anew between these, and when they have none.
 pub(crate) fn are_the_same(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Result<()> {
-    for (place, uid) in after {
-        let first = before.get(place);
-        ensure!(
-            first.is_none_or(|first| first == uid),
-            "{place} was made anew: {uid} instead of {first:?}"
-        );
+    let both = after
+        .iter()
+        .filter_map(|(place, uid)| Some((place, before.get(place)?, uid)));
+    let both: Vec<_> = both.collect();
+    ensure!(!both.is_empty(), "nothing is in both of {before:#?} and {after:#?}");
+    for (place, first, uid) in both {
+        ensure!(first == uid, "{place} was made anew: {uid} instead of {first}");
     }
     Ok(())
 }
 
-/// Whether a value has all that another one has: every member, and of lists every item at its place.
+/// Whether a value has all that another one has: every member, of lists every item at its place, and no member that is `null` there.
 fn contains(value: &Value, part: &Value) -> bool {
     match (value, part) {
-        (Value::Object(value), Value::Object(part)) => part
-            .iter()
-            .all(|(name, part)| value.get(name).is_some_and(|value| contains(value, part))),
+        (Value::Object(value), Value::Object(part)) => part.iter().all(|(name, part)| match (value.get(name), part) {
+            (found, Value::Null) => found.is_none(),
+            (found, part) => found.is_some_and(|found| contains(found, part)),
+        }),
         (Value::Array(value), Value::Array(part)) => {
             value.len() >= part.len() && value.iter().zip(part).all(|(value, part)| contains(value, part))
         }

@@ -26,7 +26,7 @@ use crate::{
         CLUSTER, Ground, class, control_plane, course, each_of_run, on_the_newest, phases, release_of, set_topology,
         status, until_addon, until_cluster,
     },
-    stack,
+    reshaped, stack,
 };
 
 /// The kind of control planes here.
@@ -138,11 +138,14 @@ async fn is_held_back(journey: &Journey, ground: &Ground) -> Result<()> {
 
 /// The first stage has done its work and the second has not begun; what leaves the add-ons is there until all is done.
 async fn is_half_way(ground: &Ground) -> Result<()> {
-    let there = stack::marked(&ground.workload.client(), &ground.home).await?;
-    for trace in ["ConfigMap cluster-addon-network", "ConfigMap cluster-addon-routes"] {
+    let there = stack::ours(&ground.workload.client(), &ground.home).await?;
+    for trace in [
+        "ConfigMap kube-system/cluster-addon-network",
+        "ConfigMap kube-system/cluster-addon-routes",
+    ] {
         ensure!(there.contains(trace), "{trace} is not among {there:#?}");
     }
-    let service = "Service cluster-addon-lighthouse";
+    let service = "Service quay/cluster-addon-lighthouse";
     ensure!(!there.contains(service), "{service} is among {there:#?}");
     Ok(())
 }
@@ -201,19 +204,6 @@ fn a6_a_class_with_the_same_add_ons_writes_nothing_to_the_workload_cluster() -> 
 /// How long the Go operator asked before it took a stage that still waits for done.
 const PATIENCE_OF_THE_GO_OPERATOR: SignedDuration = SignedDuration::from_secs(20);
 
-/// What the second release of the journey below no longer has.
-const SERVICE: &str = "---
-apiVersion: v1
-kind: Service
-metadata:
-  name: {{ .Release.Name }}-lighthouse
-  namespace: quay
-spec:
-  clusterIP: None
-  selector:
-    app: {{ .Release.Name }}-lighthouse
-";
-
 /// A9, F5: and what the release no longer has goes when all of them are done, not before.
 #[test]
 fn a9_f5_an_upgrade_of_the_same_kubernetes_waits_for_its_first_stage_for_as_long_as_it_takes_and_then_does_the_rest()
@@ -221,18 +211,14 @@ fn a9_f5_an_upgrade_of_the_same_kubernetes_waits_for_its_first_stage_for_as_long
     on_the_newest(async |journey, ground| {
         let first = class(journey, "v2", "v2").await?;
         let source = StackSource::quay("v2")?;
-        source.replace("cluster-addon/lighthouse/templates/note.yaml", SERVICE, "")?;
-        source.replace(
-            "cluster-addon/network/templates/agent.yaml",
-            stack::image("v2"),
-            stack::image("v3"),
-        )?;
+        source.replace(reshaped::NOTE, reshaped::SERVICE, "")?;
+        source.replace(reshaped::AGENT, stack::image("v2"), stack::image("v3"))?;
         let second = journey.releases.publish_next(&source.path())?;
         release_of(journey, &second, "v2", "v3").await?;
         journey.apply(cluster(CLUSTER, &first, "v1.35.0", 1)).await?;
         ground.complete(journey, &first, "v2").await?;
         let client = ground.workload.client();
-        let service = "Service cluster-addon-lighthouse";
+        let service = "Service quay/cluster-addon-lighthouse";
 
         lose_the_network(ground).await?;
         set_topology(journey, &second, "v1.35.0").await?;
@@ -250,7 +236,7 @@ fn a9_f5_an_upgrade_of_the_same_kubernetes_waits_for_its_first_stage_for_as_long
             Ok(())
         })
         .await?;
-        let there = stack::marked(&client, &ground.home).await?;
+        let there = stack::ours(&client, &ground.home).await?;
         ensure!(there.contains(service), "nothing goes before all is done: {there:#?}");
 
         ground.with_kubelets()?;
@@ -258,7 +244,7 @@ fn a9_f5_an_upgrade_of_the_same_kubernetes_waits_for_its_first_stage_for_as_long
             told.ready && told.applied == told.target && told.stages.iter().all(|stage| stage.phase == StagePhase::Done)
         })
         .await?;
-        let there = stack::marked(&client, &ground.home).await?;
+        let there = stack::ours(&client, &ground.home).await?;
         ensure!(!there.contains(service), "{there:#?}");
         ground.looks_write_nothing(journey, "upgraded").await
     })

@@ -18,7 +18,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    ground::{CLUSTER, CLUSTER_API, Ground, class, on_the_newest, until_addon},
+    ground::{CLUSTER, CLUSTER_API, Ground, class, is_told_of, on_the_newest, until_addon},
     stack,
 };
 
@@ -124,23 +124,11 @@ fn values_of_secrets_and_config_maps_reach_the_cluster_by_consent_alone_and_are_
         noted(ground, SECOND).await?;
         journey.apply(region("Secret", "lights", SECOND, true)).await?;
         let addon = until_addon(journey, "all to be as it is to be", |status| status.ready).await?;
-        tells_what_took_place(journey, &addon).await?;
+        let happenings = [Happening::StageDone, Happening::UpgradeBegun, Happening::UpgradeDone];
+        is_told_of(journey, &addon, &happenings).await?;
         ground.looks_write_nothing(journey, "taken").await?;
         tells_nothing_of_secrets(journey).await
     })
-}
-
-async fn tells_what_took_place(journey: &Journey, addon: &ClusterAddon) -> Result<()> {
-    for happening in [Happening::StageDone, Happening::UpgradeBegun, Happening::UpgradeDone] {
-        let word = happening.to_string();
-        eventually(SOON, format!("an event {word}"), async || {
-            let told = journey.events_of(addon).await?;
-            ensure!(told.iter().any(|(_, reason, _)| *reason == word), "{told:#?}");
-            Ok(())
-        })
-        .await?;
-    }
-    Ok(())
 }
 
 /// Neither in the ClusterAddon nor in an event, the log or the metrics.
