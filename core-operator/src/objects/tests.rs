@@ -243,7 +243,7 @@ fn found(namespace: &str, name: &str, mark: &str, data: &str) -> ((String, Strin
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_any_namespace_are_made_put_back_and_removed_in_a_place_of_their_own() {
+async fn f29_objects_of_any_namespace_are_made_put_back_and_removed_in_a_place_of_their_own() {
     let server = cluster();
     let wanted = vec![map("", "settings", "1"), map("monitoring", "rules", "1")];
     let mut addon = Addon::of(&server, HERE[0], wanted);

@@ -1,16 +1,20 @@
-//! A release whose add-ons cannot be rendered: it is explained, takes nothing away, and is mended without edits by hand.
+//! A release whose add-ons cannot be rendered, or of which the cluster refuses something: it is explained, takes nothing away, and is mended without edits by
+//! hand.
 
 use anyhow::{Context, Result, ensure};
 use crds::{
-    cluster_addon::StagePhase,
+    ClusterAddon,
+    cluster_addon::{StagePhase, name_for},
     conditions::{ConditionType, Reason, find},
+    resource::{Resource, SyncStatus},
 };
-use e2e::shim::cluster;
+use e2e::{Journey, releases::StackSource, shim::cluster};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
 use crate::{
-    ground::{CLUSTER, class, on_the_newest, phases, set_topology, status, until_addon},
+    ground::{CLUSTER, Ground, ask, class, on_the_newest, phases, release_of, set_topology, status, until_addon},
+    reshaped::STAGES,
     stack,
 };
 
@@ -53,4 +57,85 @@ fn a10_f6_a_faulty_release_says_what_is_wrong_and_is_mended_by_going_back_and_by
         }
         ground.looks_write_nothing(journey, "mended").await
     })
+}
+
+/// An API server takes no such port.
+const BEACON: &str = "apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .Release.Name }}-beacon
+spec:
+  ports:
+  - port: 70000
+";
+const REFUSED: &str = "Service kube-system/cluster-addon-beacon";
+/// That something is refused stops nothing but its stage, and that not for long.
+const PASSED_OVER: &str = "  - name: network
+    action: apply
+    timeout: 5s
+    onFailure: continue
+";
+
+/// A10: the stage after it is done, and all else of its own, and still it is told of what was refused.
+#[test]
+fn a10_f44_what_the_cluster_refuses_is_told_in_its_row_until_it_is_mended_though_other_objects_and_stages_are_done()
+-> Result<()> {
+    on_the_newest(async |journey, ground| {
+        let good = class(journey, "v2", "v4").await?;
+        let source = StackSource::quay("v2")?;
+        source.write("cluster-addon/network/templates/beacon.yaml", BEACON)?;
+        source.replace(STAGES, "  - name: network\n    action: apply\n", PASSED_OVER)?;
+        let faulty = journey.releases.publish_stack(&source.path(), "v5")?;
+        release_of(journey, &faulty, "v2", "v5").await?;
+        journey.apply(cluster(CLUSTER, &good, "v1.35.0", 1)).await?;
+        ground.complete(journey, &good, "v4").await?;
+        let client = ground.workload.client();
+        let first = stack::uids(&client, "v4").await?;
+
+        set_topology(journey, &faulty, "v1.35.0").await?;
+        let phases_then = [
+            ("network", StagePhase::ApplyingOrDeleting),
+            ("lighthouse", StagePhase::Done),
+        ];
+        until_addon(journey, "the second stage to be done", |status| {
+            phases(status) == phases_then
+        })
+        .await?;
+        tells_of_the_refusal(journey, ground).await?;
+        ask(journey, "again").await?;
+        tells_of_the_refusal(journey, ground).await?;
+        journey.restart_operator().await?;
+        ask(journey, "after-a-restart").await?;
+        tells_of_the_refusal(journey, ground).await?;
+
+        set_topology(journey, &good, "v1.35.0").await?;
+        ground.complete(journey, &good, "v4").await?;
+        stack::are_the_same(&first, &stack::uids(&client, "v4").await?)
+    })
+}
+
+/// In the row, in the stage and in the condition, beside the rows of all else, which is as it is to be.
+async fn tells_of_the_refusal(journey: &Journey, ground: &Ground) -> Result<()> {
+    let mut told = status(&journey.api::<ClusterAddon>().get(&name_for(CLUSTER)).await?);
+    let is_refused = |row: &Resource| format!("{} {}/{}", row.kind, row.namespace, row.name) == REFUSED;
+    let refused = told.resources.iter().position(is_refused).context("no row")?;
+    let row = told.resources.remove(refused);
+    ensure!(
+        row.status == Some(SyncStatus::NotSynced) && row.error.contains("70000"),
+        "{row:#?}"
+    );
+    let wanted = stack::expected("v5");
+    stack::is_told(&told, &wanted)?;
+    stack::stands(&ground.workload.client(), &ground.home, &wanted).await?;
+    ensure!(!told.ready && told.applied != told.target, "{told:#?}");
+    let stage = told.stages[0].message.as_deref().unwrap_or_default();
+    let applied = find(&told.conditions, ConditionType::HelmChartApplied).context("a condition")?;
+    let applied = applied.message.as_deref().unwrap_or_default();
+    for message in [stage, applied] {
+        ensure!(
+            message.contains("Service cluster-addon-beacon") && message.contains("70000"),
+            "{message}"
+        );
+    }
+    Ok(())
 }

@@ -442,7 +442,7 @@ async fn no_more_than_the_honest_gets_anything(journey: &mut Journey) -> Result<
 }
 
 #[test]
-fn hostile_releases_clusters_kubeconfigs_and_servers_get_nothing_and_the_honest_cluster_beside_them_is_served()
+fn f36_hostile_releases_clusters_kubeconfigs_and_servers_get_nothing_and_the_honest_cluster_beside_them_is_served()
 -> Result<()> {
     journey(no_more_than_the_honest_gets_anything)
 }

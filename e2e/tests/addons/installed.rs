@@ -82,21 +82,25 @@ fn is_of(addon: &ObjectMeta, uid: Option<String>) -> Result<()> {
 }
 
 #[test]
-fn a6_a7_f6_add_ons_come_stage_by_stage_and_then_nothing_is_written_on_1_10() -> Result<()> {
+fn a6_a7_f6_f29_add_ons_come_stage_by_stage_in_the_namespaces_of_their_charts_and_then_nothing_is_written_on_1_10()
+-> Result<()> {
     come_stage_by_stage(Release::V1_10)
 }
 
 #[test]
-fn a6_a7_f6_add_ons_come_stage_by_stage_and_then_nothing_is_written_on_1_12() -> Result<()> {
+fn a6_a7_f6_f29_add_ons_come_stage_by_stage_in_the_namespaces_of_their_charts_and_then_nothing_is_written_on_1_12()
+-> Result<()> {
     come_stage_by_stage(Release::V1_12)
 }
 
 #[test]
-fn a6_a7_f6_add_ons_come_stage_by_stage_and_then_nothing_is_written_on_1_13() -> Result<()> {
+fn a6_a7_f6_f29_add_ons_come_stage_by_stage_in_the_namespaces_of_their_charts_and_then_nothing_is_written_on_1_13()
+-> Result<()> {
     come_stage_by_stage(Release::V1_13)
 }
 
 #[test]
-fn a6_a7_f6_add_ons_come_stage_by_stage_and_then_nothing_is_written_on_1_14() -> Result<()> {
+fn a6_a7_f6_f29_add_ons_come_stage_by_stage_in_the_namespaces_of_their_charts_and_then_nothing_is_written_on_1_14()
+-> Result<()> {
     come_stage_by_stage(Release::V1_14)
 }

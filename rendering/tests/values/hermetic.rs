@@ -48,7 +48,7 @@ const WORLDLY: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn a_function_that_looks_at_the_world_is_an_error_that_names_it_and_its_place() {
+fn f36_a_function_that_looks_at_the_world_is_an_error_that_names_it_and_its_place() {
     for (call, function, reads) in WORLDLY {
         let error = values_of("cni/overwrite.yaml", &format!("a: 1\nb: x{{{{ {call} }}}}\n")).unwrap_err();
         assert_eq!(error.place(), Some(("cni/overwrite.yaml", Some(2))), "{call}");
@@ -61,7 +61,7 @@ fn a_function_that_looks_at_the_world_is_an_error_that_names_it_and_its_place() 
 }
 
 #[test]
-fn the_environment_is_in_no_error() {
+fn f36_the_environment_is_in_no_error() {
     // Something that no template says.
     let value = std::env::var("CARGO_MANIFEST_DIR").unwrap();
     for call in [
