@@ -60,7 +60,7 @@ pub fn is_forbidden(error: &watcher::Error) -> bool {
 
 /// Whether there was no answer at all, which the client tells once for all requests.
 pub(crate) fn is_unanswered(error: &(dyn Error + 'static)) -> bool {
-    if let Some(OutOfBounds::TooLarge { .. } | OutOfBounds::Endless { .. }) = OutOfBounds::of(error) {
+    if OutOfBounds::of(error).is_some_and(|bounds| !matches!(bounds, OutOfBounds::Silent { .. })) {
         return false;
     }
     let mut next = Some(error);

@@ -23,6 +23,7 @@ pub mod mutants;
 pub mod object;
 pub mod objects;
 pub mod pages;
+pub mod parts;
 mod patience;
 pub mod process;
 pub mod projection;

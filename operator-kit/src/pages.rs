@@ -201,7 +201,7 @@ impl Obstacle {
             },
             kube::Error::SerdeError(_) => Some(Self::Object),
             _ => OutOfBounds::of(error).map(|bounds| match bounds {
-                OutOfBounds::TooLarge { .. } => Self::Object,
+                OutOfBounds::TooLarge { .. } | OutOfBounds::TooManyParts { .. } => Self::Object,
                 OutOfBounds::Silent { .. } | OutOfBounds::Endless { .. } => Self::Time,
             }),
         }

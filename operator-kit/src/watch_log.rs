@@ -210,6 +210,10 @@ mod tests {
                 "has more than 8 bytes",
             ),
             (
+                OutOfBounds::TooManyParts { call: call(), most: 8 },
+                "has more lists, maps and fields than the 8 ",
+            ),
+            (
                 OutOfBounds::Endless { call: call(), patience },
                 "did not end within 8 s",
             ),

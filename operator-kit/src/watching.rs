@@ -219,7 +219,7 @@ where
     /// Where to go on after an error: with a list where the history is cut, or has an event that is too large.
     fn after(&self, error: &kube::Error, otherwise: State<K>) -> State<K> {
         let expired = matches!(error, kube::Error::Api(status) if is_expired(status.code));
-        let too_large = matches!(OutOfBounds::of(error), Some(OutOfBounds::TooLarge { .. }));
+        let too_large = OutOfBounds::of(error).is_some_and(OutOfBounds::is_of_size);
         if expired || too_large { self.anew() } else { otherwise }
     }
 }

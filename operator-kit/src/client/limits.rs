@@ -1,4 +1,5 @@
-//! Ends what would not end: a deadline for every answer (head and body) and a size that it must fit into.
+//! Ends what would not end: a deadline for every answer (head and body) and a size that it must fit into, in bytes and in parts: few bytes may become a tree that
+//! takes all memory.
 //!
 //! A watch is an answer without an end: only its head has a deadline and each of its events a size; that it is alive is
 //! the watcher's business, which expects a bookmark or an end within its own timeout.
@@ -17,6 +18,7 @@ use tower::{BoxError, Layer, Service};
 
 use super::request::Asked;
 use crate::failure::link_of;
+use crate::parts::{MOST_PARTS, Parts};
 
 /// From sending a request to the last byte of its answer. The API server itself gives up after 60 s; what takes longer
 /// than half of that is better asked again.
@@ -42,6 +44,16 @@ pub enum OutOfBounds {
         call: String,
         /// Most bytes that it may have.
         limit: usize,
+    },
+    /// It has too many parts.
+    #[error(
+        "the API server's answer to {call} has more lists, maps and fields than the {most} that there is memory for; what it shows must be smaller"
+    )]
+    TooManyParts {
+        /// Verb and path.
+        call: String,
+        /// Most parts that it may have; see [`MOST_PARTS`].
+        most: usize,
     },
     /// It does not begin.
     #[error(
@@ -71,6 +83,11 @@ impl OutOfBounds {
     /// What went out of bounds, if that is what an error stems from.
     pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         link_of(error)
+    }
+
+    /// Whether it was too much at once, so that less of it may do.
+    pub(crate) fn is_of_size(&self) -> bool {
+        matches!(self, Self::TooLarge { .. } | Self::TooManyParts { .. })
     }
 }
 
@@ -118,6 +135,7 @@ where
                 inner: body,
                 call,
                 seen: 0,
+                parts: Parts::default(),
                 limit: Limit::of(&asked),
                 deadline: (!watch).then(|| Box::pin(sleep_until(deadline))),
             }))
@@ -148,6 +166,8 @@ pub(crate) struct LimitedBody<B> {
     call: String,
     /// Bytes so far, of the whole body or of the line that is being read.
     seen: usize,
+    /// Those of the same.
+    parts: Parts,
     limit: Limit,
     deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -164,8 +184,14 @@ impl<B> LimitedBody<B> {
                 let call = std::mem::take(&mut self.call);
                 return Err(OutOfBounds::TooLarge { call, limit });
             }
+            self.parts.take(piece);
+            if self.parts.count() > MOST_PARTS {
+                let (call, most) = (std::mem::take(&mut self.call), MOST_PARTS);
+                return Err(OutOfBounds::TooManyParts { call, most });
+            }
             if each_line && piece.ends_with(b"\n") {
                 self.seen = 0;
+                self.parts = Parts::default();
             }
         }
         Ok(())
@@ -216,6 +242,7 @@ mod tests {
             inner,
             call: "get /api/v1/pods/one".to_owned(),
             seen: 0,
+            parts: Parts::default(),
             limit,
             deadline: None,
         }
@@ -248,6 +275,28 @@ mod tests {
             let body = limited(chunks(too_much), Limit::EachLine { limit: 4 });
             assert!(body.collect().await.is_err(), "{too_much:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_few_bytes_and_too_many_parts_fails() {
+        let bomb = |parts: usize| Full::new(Bytes::from(format!("[{{}}{}]", ",{}".repeat(parts / 5 - 1))));
+        let whole = Limit::Whole { limit: OBJECT_LIMIT };
+        let told = limited(bomb(MOST_PARTS + 10), whole).collect().await.unwrap_err();
+        let words = "the API server's answer to get /api/v1/pods/one has more lists, maps and fields than the 500000 that there is memory \
+                     for; what it shows must be smaller";
+        assert_eq!(told.to_string(), words);
+        assert!(limited(bomb(MOST_PARTS - 10), whole).collect().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_events_of_a_watch_may_have_more_parts_than_one_of_them() {
+        let event = format!("[{{}}{}]\n", ",{}".repeat(MOST_PARTS / 5 - 10));
+        let event: &'static str = Box::leak(event.into_boxed_str());
+        let each = Limit::EachLine { limit: OBJECT_LIMIT };
+        let events = [event, event];
+        assert!(limited(chunks(&events), each).collect().await.is_ok());
+        let as_one = [&event[..event.len() - 1], event];
+        assert!(limited(chunks(&as_one), each).collect().await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

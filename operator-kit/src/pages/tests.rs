@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::client::OBJECT_LIMIT;
 use crate::failure::chain;
+use crate::parts::MOST_PARTS;
 use crate::stub::{self, Answer, Asked, refusal};
 
 /// An object with so many bytes besides its metadata.
@@ -89,6 +90,19 @@ async fn one_object_that_is_too_large_is_named_and_passed_over() {
         *asked_for.lock().unwrap(),
         ["+8", "+4", "+2", "+1", "1+1", "1+1m", "2+2", "4+4"]
     );
+}
+
+#[tokio::test]
+async fn one_object_of_too_many_parts_is_named_and_passed_over() {
+    let mut bomb = object("b", 1);
+    bomb["data"] = Value::from(vec![json!({}); MOST_PARTS / 5]);
+    let (mut pages, _) = pages(vec![object("a", 1), bomb, object("c", 1)], |_| None);
+    let listed = listed(&mut pages).await;
+    assert!(
+        listed[1].contains("fleet/b cannot be read and is passed over") && listed[1].contains("than the 500000"),
+        "{listed:?}"
+    );
+    assert_eq!([&listed[0], &listed[2]], ["a", "c"]);
 }
 
 #[tokio::test]
