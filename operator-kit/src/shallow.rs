@@ -1,5 +1,7 @@
 //! Objects as deep as anybody here looks into them. The API server takes 10,000 levels of lists and maps and clients read 127, so that one object could
 //! keep all others of a page from being read: whoever may write one would end the watch of its kind.
+//!
+//! Who wants nothing but metadata gets what decisions are made of, without who wrote which field; all else is stepped over, and takes no memory.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -31,11 +33,19 @@ impl<K> Deref for Shallow<K> {
     }
 }
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Shallow<K> {
+impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Shallow<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let is_cut = Cell::new(false);
-        let left = LEVELS;
-        let value = Levels { left, is_cut: &is_cut }.deserialize(deserializer)?;
+        let levels = Levels {
+            left: LEVELS,
+            wanted: if K::metadata_api() {
+                Wanted::Metadata
+            } else {
+                Wanted::All
+            },
+            is_cut: &is_cut,
+        };
+        let value = levels.deserialize(deserializer)?;
         Ok(Self {
             object: serde_json::from_value(value).map_err(Error::custom)?,
             is_cut: is_cut.get(),
@@ -76,21 +86,62 @@ impl<K: Resource> Resource for Shallow<K> {
     }
 }
 
+/// What of a map is read.
+#[derive(Clone, Copy)]
+enum Wanted {
+    All,
+    /// Of an object what it is, and its metadata.
+    Metadata,
+    /// Of metadata what is known of it, apart from its managedFields.
+    Facts,
+}
+
+impl Wanted {
+    /// What is read of this field; `None` when it is stepped over.
+    fn of(self, field: &str) -> Option<Self> {
+        match (self, field) {
+            (Self::All, _) | (Self::Metadata, "apiVersion" | "kind") => Some(Self::All),
+            (Self::Metadata, "metadata") => Some(Self::Facts),
+            (Self::Metadata, _) => None,
+            (Self::Facts, _) => FACTS.contains(&field).then_some(Self::All),
+        }
+    }
+}
+
+/// All that [`ObjectMeta`] has besides `managedFields`, and `selfLink`, which no API server fills any more.
+const FACTS: [&str; 13] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "uid",
+];
+
 /// Reads a value with at most so many levels of lists and maps. What is stepped over has no bound.
 #[derive(Clone, Copy)]
 struct Levels<'cut> {
     left: usize,
+    wanted: Wanted,
     is_cut: &'cut Cell<bool>,
 }
 
 impl Levels<'_> {
-    /// Goes down a level; `None` where there is none left.
+    /// Goes down a level, of which all is wanted; `None` where there is none left.
     fn down(self) -> Option<Self> {
         let left = self.left.checked_sub(1);
         if left.is_none() {
             self.is_cut.set(true);
         }
-        left.map(|left| Self { left, ..self })
+        let wanted = Wanted::All;
+        left.map(|left| Self { left, wanted, ..self })
     }
 }
 
@@ -156,7 +207,10 @@ impl<'de> Visitor<'de> for Levels<'_> {
         };
         let mut fields = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            fields.insert(key, entries.next_value_seed(below)?);
+            match self.wanted.of(&key) {
+                Some(wanted) => drop(fields.insert(key, entries.next_value_seed(Self { wanted, ..below })?)),
+                None => drop(entries.next_value::<IgnoredAny>()?),
+            }
         }
         Ok(fields.into())
     }
@@ -164,8 +218,11 @@ impl<'de> Visitor<'de> for Levels<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
     use kube::api::{DynamicObject, ObjectList};
-    use kube::core::WatchEvent;
+    use kube::core::{PartialObjectMeta, WatchEvent};
     use serde_json::json;
 
     use super::*;
@@ -192,6 +249,39 @@ mod tests {
         let whole: DynamicObject = serde_json::from_str(&text).expect("an object");
         assert_eq!(*read, whole);
         assert!(!read.is_cut);
+    }
+
+    #[test]
+    fn who_wants_metadata_gets_all_of_it_but_who_wrote_which_field() {
+        let mut metadata = serde_json::to_value(ObjectMeta {
+            deletion_grace_period_seconds: Some(1),
+            deletion_timestamp: Some(Time("2026-01-01T00:00:00Z".parse().expect("a time"))),
+            creation_timestamp: Some(Time("2026-01-01T00:00:00Z".parse().expect("a time"))),
+            annotations: Some(BTreeMap::from([("a".to_owned(), "b".to_owned())])),
+            labels: Some(BTreeMap::from([("c".to_owned(), "d".to_owned())])),
+            finalizers: Some(vec!["e.io/f".to_owned()]),
+            owner_references: Some(vec![OwnerReference::default()]),
+            generate_name: Some("g".to_owned()),
+            generation: Some(2),
+            name: Some("h".to_owned()),
+            namespace: Some("i".to_owned()),
+            resource_version: Some("3".to_owned()),
+            uid: Some("k".to_owned()),
+            managed_fields: None,
+            self_link: None,
+        })
+        .expect("JSON");
+        let expected: ObjectMeta = serde_json::from_value(metadata.clone()).expect("metadata");
+        // Nothing of these could be read into what they are to be.
+        for other in ["managedFields", "selfLink", "bomb"] {
+            metadata[other] = json!([[7]]);
+        }
+        let object = json!({ "apiVersion": "example.org/v1", "kind": "Lathe", "metadata": metadata, "spec": [[8]] });
+        let text = object.to_string();
+        let read: Shallow<PartialObjectMeta<DynamicObject>> = serde_json::from_str(&text).expect("an object");
+        assert_eq!(read.metadata, expected);
+        assert_eq!(read.types.as_ref().map(|types| &*types.kind), Some("Lathe"));
+        assert!(serde_json::from_str::<Shallow<DynamicObject>>(&text).is_err());
     }
 
     #[test]
