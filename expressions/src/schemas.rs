@@ -10,7 +10,7 @@ mod tests;
 
 use serde_json::Value;
 
-use self::json::Described;
+use self::{json::Described, table::Word};
 
 /// A kind of objects, in one version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,12 +36,43 @@ impl ObjectKind {
 pub struct Schemas {
     definitions: Vec<Value>,
     documents: Vec<Value>,
+    table: Table,
+}
+
+/// What the table of kinds that is compiled in stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Table {
+    /// All that there is of these kinds.
+    #[default]
+    Whole,
+    /// What an older Kubernetes had: there may be more.
+    Older,
+    /// Nothing.
+    Unused,
 }
 
 impl Schemas {
     /// Those of the kinds that Kubernetes itself serves, in all versions that the API server of the tests knows.
     pub fn built_in() -> Self {
         Self::default()
+    }
+
+    /// The same for a Kubernetes of this major and minor version. A newer one than that of the table has fields and values that are not in it: what is not there
+    /// is noted then, and is no error. Types are: a field keeps its own within a version of its API.
+    pub fn of_kubernetes(version: (u32, u32)) -> Self {
+        let is_newer = table::version().is_none_or(|known| version > known);
+        Self {
+            table: if is_newer { Table::Older } else { Table::Whole },
+            ..Self::default()
+        }
+    }
+
+    /// None but those that are added: what an API server itself says of its kinds is all that counts.
+    pub fn without_table() -> Self {
+        Self {
+            table: Table::Unused,
+            ..Self::default()
+        }
     }
 
     /// Adds what a `CustomResourceDefinition` says, of which nothing is required: a manifest that is none adds nothing. It comes before all others of
@@ -62,18 +93,30 @@ impl Schemas {
 
     /// What an object of a kind has; nothing if no schema of it is known.
     pub(crate) fn of(&self, kind: &ObjectKind) -> Option<Place<'_>> {
+        let metadata = match self.table {
+            Table::Whole => Word::of(table::METADATA),
+            Table::Older | Table::Unused => Word::of_older(table::METADATA),
+        };
         let mut definitions = self.definitions.iter().rev();
-        let defined = definitions.find_map(|definition| json::of_definition(definition, kind));
+        let defined = definitions.find_map(|definition| json::of_definition(definition, kind, metadata));
         let published = || {
             self.documents
                 .iter()
                 .rev()
-                .find_map(|document| json::of_document(document, kind))
+                .find_map(|document| json::of_document(document, kind, metadata))
         };
         defined
             .or_else(published)
             .map(Place::Json)
-            .or_else(|| table::of_kind(kind).map(Place::Table))
+            .or_else(|| self.in_table(kind).map(Place::Table))
+    }
+
+    fn in_table(&self, kind: &ObjectKind) -> Option<Word<'_>> {
+        match self.table {
+            Table::Whole => table::of_kind(kind).map(Word::of),
+            Table::Older => table::of_kind(kind).map(Word::of_older),
+            Table::Unused => None,
+        }
     }
 }
 
@@ -81,7 +124,7 @@ impl Schemas {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place<'s> {
     /// A type in the words of the table.
-    Table(&'s str),
+    Table(Word<'s>),
     Json(Described<'s>),
 }
 
@@ -127,8 +170,16 @@ impl<'s> Fields<'s> {
 impl<'s> Place<'s> {
     pub(crate) fn shape(self) -> Shape<'s> {
         match self {
-            Self::Table(word) => table::shape(word),
+            Self::Table(word) => word.shape(),
             Self::Json(described) => described.shape(),
+        }
+    }
+
+    /// The version of Kubernetes of which this is known, where that is older than the one that is asked about.
+    pub(crate) fn older(self) -> Option<&'static str> {
+        match self {
+            Self::Table(word) if word.is_older() => table::named_version(),
+            Self::Table(_) | Self::Json(_) => None,
         }
     }
 }

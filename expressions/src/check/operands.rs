@@ -2,7 +2,7 @@
 
 use super::{
     types::{BYTES, DURATION, Kinds, LIST, MAP, NULL, NUMBER, ORDERED, TEXT, TIMESTAMP, Type},
-    walk::{Scope, Walk},
+    walk::{MAY_BE_NEWER, Scope, Walk},
 };
 use crate::{
     evaluation::{FUNCTIONS, Gives, METHODS, Signature, is_pattern},
@@ -68,11 +68,15 @@ impl<'s> Walk<'s> {
             return;
         }
         let offer = offer(text, values.iter().copied());
-        self.error(
-            field,
-            scope,
-            &format!("is never {text:?} but one of {}{offer}", values.join(", ")),
-        );
+        let values = values.join(", ");
+        match of.older() {
+            Some(version) => self.note(
+                field,
+                scope,
+                &format!("in Kubernetes {version} it is one of {values} and not {text:?}{offer}; {MAY_BE_NEWER}"),
+            ),
+            None => self.error(field, scope, &format!("is never {text:?} but one of {values}{offer}")),
+        }
     }
 
     fn membership(

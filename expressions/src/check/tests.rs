@@ -24,7 +24,10 @@ fn objects() -> BTreeMap<String, ObjectKind> {
 }
 
 fn schemas() -> Schemas {
-    let mut schemas = Schemas::built_in();
+    with_rings(Schemas::built_in())
+}
+
+fn with_rings(mut schemas: Schemas) -> Schemas {
     schemas.add_definition(json!({
         "kind": "CustomResourceDefinition",
         "spec": {"group": "example.org", "names": {"kind": "Ring"}, "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
@@ -292,6 +295,51 @@ fn what_no_schema_describes_passes_with_one_note() {
         ),
     ] {
         assert_eq!(told(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_a_newer_kubernetes_may_have_is_noted_and_what_it_cannot_have_is_an_error() {
+    let found = |text: &str, version| {
+        let expression = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        check(&expression, &objects(), &with_rings(Schemas::of_kubernetes(version)))
+    };
+    for text in [
+        "d.spec.newField.deeper == 1",
+        "d.metadata.newField == 'x'",
+        "r.metadata.newField == 'x'",
+        "d.spec.template.spec.containers.all(c, c.newField)",
+        "p.status.phase == 'Napping'",
+        "p.status.phase in ['Running', 'Napping']",
+    ] {
+        let newer = found(text, (1, 99));
+        let [finding] = newer.as_slice() else {
+            panic!("{text}: {newer:#?}")
+        };
+        assert_eq!(finding.severity, Severity::Note, "{text}");
+        assert!(
+            finding.message.contains("Kubernetes v1."),
+            "{text}: {}",
+            finding.message
+        );
+        for version in [(1, 30), (1, 36)] {
+            let same = found(text, version);
+            assert!(
+                same.len() == 1 && same[0].severity == Severity::Error,
+                "{text}: {same:#?}"
+            );
+        }
+    }
+    for text in [
+        "d.spec.replicas == '1'",
+        "d.spec.replicas.wanted == 1",
+        "dd.spec.replicas == 1",
+    ] {
+        let newer = found(text, (1, 99));
+        assert!(
+            newer.iter().any(|finding| finding.severity == Severity::Error),
+            "{text}: {newer:#?}"
+        );
     }
 }
 

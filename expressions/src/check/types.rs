@@ -127,6 +127,14 @@ impl<'s> Type<'s> {
         }
     }
 
+    /// See [`Place::older`].
+    pub(super) fn older(&self) -> Option<&'static str> {
+        match self {
+            Self::Of(place) => place.older(),
+            _ => None,
+        }
+    }
+
     /// In words, with an article.
     pub(super) fn told(&self) -> &'static str {
         match self {

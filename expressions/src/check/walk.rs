@@ -14,6 +14,9 @@ use crate::{
     words::{cut, cut_to},
 };
 
+/// Why something is not wrong that the table does not know.
+pub(super) const MAY_BE_NEWER: &str = "the one that is meant is newer, and may have it: not checked";
+
 /// Characters of a message.
 const LONGEST_MESSAGE: usize = 400;
 
@@ -201,6 +204,12 @@ impl<'s> Walk<'s> {
             Type::Of(place) => match place.shape() {
                 Shape::Object(fields) => match fields.get(field) {
                     Some(found) => return Type::Of(found),
+                    None if let Some(version) = place.older() => {
+                        let offer = offer(field, fields.names());
+                        let message = format!("Kubernetes {version} has no field {field}{offer}; {MAY_BE_NEWER}");
+                        self.note(node, scope, &message);
+                        return Type::Any;
+                    }
                     None if fields.is_open => {
                         self.note(
                             node,
@@ -327,7 +336,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Says once of each path what could not be checked.
-    fn note(&mut self, node: &Node, scope: Scope<'_, 's>, message: &str) {
+    pub(super) fn note(&mut self, node: &Node, scope: Scope<'_, 's>, message: &str) {
         let path = self.path(node, scope);
         if self.noted.insert(path.clone()) {
             self.find(Severity::Note, node, &path, message);

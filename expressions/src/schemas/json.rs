@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Fields, ObjectKind, Place, Shape, table};
+use super::{
+    Fields, ObjectKind, Place, Shape,
+    table::{self, Word},
+};
 
 /// References in a row that are followed: a circle has no end.
 const MOST_REFERENCES: usize = 16;
@@ -12,12 +15,28 @@ const MOST_REFERENCES: usize = 16;
 pub(crate) struct Described<'s> {
     document: &'s Value,
     schema: &'s Value,
-    /// Whether it describes a whole object, whose metadata are those of all.
-    is_object: bool,
+    part: Part,
+    /// The metadata of any object.
+    metadata: Word<'static>,
+}
+
+/// What a schema describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// A field of something.
+    Field,
+    /// A whole object, whose metadata are those of all: a definition may say less of them.
+    Defined,
+    /// A whole object, of which the API server says all.
+    Published,
 }
 
 /// The schema of a kind in a `CustomResourceDefinition`.
-pub(super) fn of_definition<'s>(definition: &'s Value, kind: &ObjectKind) -> Option<Described<'s>> {
+pub(super) fn of_definition<'s>(
+    definition: &'s Value,
+    kind: &ObjectKind,
+    metadata: Word<'static>,
+) -> Option<Described<'s>> {
     let text = |path: &str| definition.pointer(path).and_then(Value::as_str);
     let (group, version) = kind.api_version.split_once('/')?;
     if text("/spec/group") != Some(group) || text("/spec/names/kind") != Some(&kind.kind) {
@@ -28,12 +47,17 @@ pub(super) fn of_definition<'s>(definition: &'s Value, kind: &ObjectKind) -> Opt
     Some(Described {
         document: definition,
         schema: named.pointer("/schema/openAPIV3Schema")?,
-        is_object: true,
+        part: Part::Defined,
+        metadata,
     })
 }
 
 /// The schema of a kind in a document of `OpenAPI` v3.
-pub(super) fn of_document<'s>(document: &'s Value, kind: &ObjectKind) -> Option<Described<'s>> {
+pub(super) fn of_document<'s>(
+    document: &'s Value,
+    kind: &ObjectKind,
+    metadata: Word<'static>,
+) -> Option<Described<'s>> {
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
     let schemas = document.pointer("/components/schemas")?.as_object()?;
     let is_it =
@@ -46,7 +70,8 @@ pub(super) fn of_document<'s>(document: &'s Value, kind: &ObjectKind) -> Option<
     found.map(|schema| Described {
         document,
         schema,
-        is_object: true,
+        part: Part::Published,
+        metadata,
     })
 }
 
@@ -55,7 +80,8 @@ impl<'s> Described<'s> {
         Place::Json(Self {
             document: self.document,
             schema,
-            is_object: false,
+            part: Part::Field,
+            metadata: self.metadata,
         })
     }
 
@@ -115,12 +141,20 @@ impl<'s> Described<'s> {
             .iter()
             .map(|(name, schema)| (name.as_str(), self.at(schema)))
             .collect();
-        if self.is_object {
-            known.retain(|(name, _)| !matches!(*name, "metadata" | "apiVersion" | "kind"));
+        if self.part != Part::Field {
+            let is_described = |place: &Place<'_>| matches!(place.shape(), Shape::Object(_));
+            let says_all = self.part == Part::Published;
+            known.retain(|(name, place)| match *name {
+                "metadata" => says_all && is_described(place),
+                "apiVersion" | "kind" => false,
+                _ => true,
+            });
+            if known.iter().all(|(name, _)| *name != "metadata") {
+                known.push(("metadata", Place::Table(self.metadata)));
+            }
             known.extend([
-                ("metadata", Place::Table(table::METADATA)),
-                ("apiVersion", Place::Table("text")),
-                ("kind", Place::Table("text")),
+                ("apiVersion", Place::Table(table::TEXT)),
+                ("kind", Place::Table(table::TEXT)),
             ]);
         }
         Shape::Object(Fields { known, is_open })
