@@ -87,7 +87,11 @@ fn print(packed: &Packed, class: &Class, out: &mut impl Write) -> io::Result<()>
         digest,
         files,
         packing,
+        notes,
     } = packed;
+    for note in notes {
+        eprintln!("note: {}", one_line(note, usize::MAX));
+    }
     let done = match packing {
         Packing::Created => "created",
         Packing::AlreadyThere => "is there already, with the same content",

@@ -157,6 +157,27 @@ mod journeys {
     }
 
     #[test]
+    fn what_could_not_be_checked_of_a_condition_is_noted() {
+        let (stack, output) = (stack_with(""), TempDir::new().unwrap());
+        let file = stack.path().join("clusteraddon.yaml");
+        let stages = fs::read_to_string(&file).unwrap();
+        let of_others = stages.replacen(
+            "apiVersion: apps/v1\n        kind: DaemonSet",
+            "apiVersion: cilium.io/v2\n        kind: CiliumNode",
+            1,
+        );
+        assert_ne!(of_others, stages);
+        fs::write(&file, of_others).unwrap();
+        let made = create(&[path(stack.path()), "--output", path(output.path()), "--version", "v1"]);
+        assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+        assert_eq!(
+            text(&made.stderr),
+            "note: clusteraddon.yaml: waitForPreCondition of the stage \"welcome\" of AfterControlPlaneInitialized: line 1, column 1: agent: no schema \
+             of CiliumNode in cilium.io/v2 is known: its fields are not checked\n"
+        );
+    }
+
+    #[test]
     fn class_chart_that_only_helm_can_render_yet_becomes_a_release_with_a_warning() {
         let stack = stack_with("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ randAlpha 3 }}\n");
         let output = TempDir::new().unwrap();

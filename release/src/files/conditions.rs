@@ -2,11 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::release_files::{AddonStage, CLUSTER_ADDON_CONFIG, ClusterAddonConfig, WaitForCondition};
-use expressions::{ObjectKind, Schemas, Severity};
+use crds::{
+    names::KubernetesMinor,
+    release_files::{AddonStage, CLUSTER_ADDON_CONFIG, ClusterAddonConfig, WaitForCondition},
+};
+use expressions::{Finding, ObjectKind, Schemas, Severity};
 use serde_json::Value;
 
 use super::ReleaseError;
+
+/// Notes that are kept, however many conditions there are.
+const MOST_NOTES: usize = 32;
 
 /// The groups of the API of which the conditions need definitions that Kubernetes itself does not bring.
 pub(super) fn groups(stages: &ClusterAddonConfig) -> BTreeSet<String> {
@@ -19,24 +25,40 @@ pub(super) fn groups(stages: &ClusterAddonConfig) -> BTreeSet<String> {
         .collect()
 }
 
-/// Refuses the first condition that cannot hold, or does not say what is meant.
-pub(super) fn check(stages: &ClusterAddonConfig, definitions: Vec<Value>) -> Result<(), ReleaseError> {
-    let mut schemas = Schemas::built_in();
+/// Refuses the first condition that cannot hold, or does not say what is meant. Gives what could not be checked, a sentence each.
+pub(super) fn check(
+    stages: &ClusterAddonConfig,
+    definitions: Vec<Value>,
+    kubernetes: KubernetesMinor,
+) -> Result<Vec<String>, ReleaseError> {
+    let mut schemas = Schemas::of_kubernetes((kubernetes.major().into(), kubernetes.minor()));
     definitions
         .into_iter()
         .for_each(|definition| schemas.add_definition(definition));
+    let (mut notes, mut more) = (Vec::new(), 0);
     for (hook, stage, name, condition) in conditions(stages) {
-        if let Some(problem) = problem(condition, &schemas) {
-            return Err(ReleaseError::Condition {
-                file: CLUSTER_ADDON_CONFIG.to_owned(),
-                hook: hook.to_owned(),
-                stage: stage.name.clone(),
-                condition: name,
-                problem,
-            });
+        let found = look(condition, &schemas).map_err(|problem| ReleaseError::Condition {
+            file: CLUSTER_ADDON_CONFIG.to_owned(),
+            hook: hook.to_owned(),
+            stage: stage.name.clone(),
+            condition: name,
+            problem,
+        })?;
+        for note in found {
+            if notes.len() < MOST_NOTES {
+                let stage = &stage.name;
+                notes.push(format!(
+                    "{CLUSTER_ADDON_CONFIG}: {name} of the stage {stage:?} of {hook}: {note}"
+                ));
+            } else {
+                more += 1;
+            }
         }
     }
-    Ok(())
+    if more > 0 {
+        notes.push(format!("{CLUSTER_ADDON_CONFIG}: {more} more of the kind"));
+    }
+    Ok(notes)
 }
 
 /// All conditions, with the hook and the stage to which they belong and the key in it. One that says nothing at all is none.
@@ -67,21 +89,22 @@ fn kinds(condition: &WaitForCondition) -> BTreeMap<String, ObjectKind> {
         .collect()
 }
 
-fn problem(condition: &WaitForCondition, schemas: &Schemas) -> Option<String> {
+/// What could not be checked of a condition; or what is wrong with it.
+fn look(condition: &WaitForCondition, schemas: &Schemas) -> Result<Vec<String>, String> {
     let kinds = kinds(condition);
     if kinds.len() < condition.objects.len() {
-        return Some("two objects have the same key; give each its own".to_owned());
+        return Err("two objects have the same key; give each its own".to_owned());
     }
-    let expression = match expressions::parse(&condition.conditions) {
-        Ok(expression) => expression,
-        Err(error) => return Some(error.to_string()),
-    };
-    let findings = expressions::check(&expression, &kinds, schemas);
-    let mut errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
-    let first = errors.next()?;
-    let more = match errors.count() {
-        0 => String::new(),
-        more => format!(" (and {more} more)"),
-    };
-    Some(format!("{}: {}: {}{more}", first.position, first.path, first.message))
+    let expression = expressions::parse(&condition.conditions).map_err(|error| error.to_string())?;
+    let findings = expressions::check(&expression, &kinds, schemas).into_iter();
+    let (errors, notes): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.severity == Severity::Error);
+    match errors.as_slice() {
+        [] => Ok(notes.iter().map(told).collect()),
+        [only] => Err(told(only)),
+        [first, more @ ..] => Err(format!("{} (and {} more)", told(first), more.len())),
+    }
+}
+
+fn told(finding: &Finding) -> String {
+    format!("{}: {}: {}", finding.position, finding.path, finding.message)
 }

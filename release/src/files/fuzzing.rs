@@ -44,6 +44,7 @@ pub(crate) fn release(tag: &ReleaseTag, files: Vec<FileRef>) -> Option<Release> 
             class_chart: named("-cluster-class-")?,
             addon_chart: named("-cluster-addon-")?,
             addons: AddonConfiguration::Values(named("cluster-addon-values")?),
+            notes: Vec::new(),
         }),
         files,
         directory: PathBuf::new(),

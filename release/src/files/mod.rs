@@ -79,6 +79,8 @@ pub struct Charts {
     pub addon_chart: FileRef,
     /// How the add-ons are applied.
     pub addons: AddonConfiguration,
+    /// What nobody could check before there is a cluster, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// A release whose files were all read, understood and found to belong together. Its descriptions can be looked at; its bytes only come

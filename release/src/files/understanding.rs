@@ -79,9 +79,10 @@ fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Res
     let addon_chart = addon_chart_name(tag, &metadata.cluster_addon);
     let advice = "the add-on archive has exactly this name, ending in the clusterAddon version of metadata.yaml";
     let (addon_chart, contents) = archive(files, &addon_chart, advice, &groups)?;
+    let mut notes = Vec::new();
     let addons = if let Some(stages) = stages {
         charts_of_stages(&stages, &addon_chart, &contents)?;
-        conditions::check(&stages, contents.definitions.found)?;
+        notes = conditions::check(&stages, contents.definitions.found, tag.kubernetes_minor())?;
         AddonConfiguration::Stages(stages)
     } else {
         one_chart(&addon_chart, &contents)?;
@@ -93,6 +94,7 @@ fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Res
         class_chart,
         addon_chart,
         addons,
+        notes,
     })
 }
 

@@ -59,6 +59,8 @@ pub struct Packed {
     pub files: Vec<FileRef>,
     /// What was done.
     pub packing: Packing,
+    /// What could not be checked, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// What was done for a [`Packed`].

@@ -44,13 +44,16 @@ pub(super) fn write(output: &Path, tag: &ReleaseTag, files: &BTreeMap<String, Ve
             _ => return Err(PackError::OtherRelease { path: directory }),
         },
     };
-    let Release { digest, files, .. } = release;
+    let Release {
+        digest, files, charts, ..
+    } = release;
     Ok(Packed {
         tag: tag.clone(),
         directory,
         digest,
         files,
         packing,
+        notes: charts.map(|charts| charts.notes).unwrap_or_default(),
     })
 }
 

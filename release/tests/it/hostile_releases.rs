@@ -2,6 +2,7 @@
 
 use std::{env, fs, os::unix::fs::symlink, path::Path, process::Command};
 
+use crds::names::ReleaseTag;
 use release::{ErrorClass, Purpose, Release};
 use tar::EntryType;
 use tempfile::TempDir;
@@ -432,6 +433,71 @@ fn conditions_pass_that_may_hold_or_of_which_nothing_is_known() {
     // What is too large to be read for a check is not checked.
     opens("ring.spec.unknown == 1", &ring(&"x".repeat(300 << 10))).unwrap();
     opens("ring.spec.unknown == 1", &ring(&"[".repeat(300))).unwrap();
+}
+
+#[test]
+fn what_could_not_be_checked_of_conditions_is_noted() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let notes = |directory: &Path, tag: &ReleaseTag| {
+        let release = Release::open(directory, tag).map_err(|error| chain(&error)).unwrap();
+        release.charts.expect("charts").notes
+    };
+    wait(
+        &directory,
+        "ring.spec.size == 1 && pods.status.numberReady > 0",
+        &ring(""),
+    );
+    assert_eq!(notes(&directory, &tag(TAG)), [""; 0]);
+    wait(&directory, "ring.spec.unknown == 1", "not: a definition");
+    assert_eq!(
+        notes(&directory, &tag(TAG)),
+        [
+            "clusteraddon.yaml: waitForPostCondition of the stage \"rings\" of AfterClusterUpgrade: line 1, column 1: ring: \
+          no schema of Ring in example.org/v1 is known: its fields are not checked"
+        ]
+    );
+    let many: Vec<_> = (0..50).map(|number| format!("has(pods.spec.f{number})")).collect();
+    wait(&directory, &many.join(" || "), &ring(""));
+    let notes = notes(&directory, &tag(TAG));
+    assert_eq!(notes.len(), 33);
+    assert_eq!(notes[32], "clusteraddon.yaml: 18 more of the kind");
+}
+
+#[test]
+fn a_release_for_a_kubernetes_that_is_newer_than_this_version_knows_may_use_fields_that_it_does_not_know() {
+    let root = TempDir::new().unwrap();
+    let newer = TAG.replace("-1-34-", "-1-99-");
+    assert_ne!(newer, TAG);
+    let directory = good_release(root.path(), &newer);
+    fs::write(directory.join("metadata.yaml"), metadata("v1", "v1.99.2")).unwrap();
+    let archive = Archive::chart("rings").file("rings/crds/ring.yaml", ring("").as_bytes());
+    let addon = fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
+    let addon = addon
+        .into_iter()
+        .find(|path| path.to_string_lossy().contains("-cluster-addon-"))
+        .unwrap();
+    fs::write(addon, archive.bytes()).unwrap();
+    let opens = |condition: &str| {
+        fs::write(directory.join("clusteraddon.yaml"), waiting(condition)).unwrap();
+        Release::open(&directory, &tag(&newer)).map_err(|error| chain(&error))
+    };
+    let release = opens("pods.status.numberNapping == 0").unwrap();
+    let notes = release.charts.expect("charts").notes;
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    says(
+        note,
+        &[
+            "pods.status.numberNapping: Kubernetes v1.",
+            "has no field numberNapping",
+            "not checked",
+        ],
+    );
+    says(&opens("ring.spec.siez == 1").unwrap_err(), &["did you mean size?"]);
+    says(
+        &opens("pods.status.numberReady == '1'").unwrap_err(),
+        &["which are never equal"],
+    );
 }
 
 #[test]
