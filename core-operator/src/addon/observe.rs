@@ -6,7 +6,6 @@ use crds::ClusterStackRelease;
 use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus};
 use crds::conditions::{ConditionType, find};
 use crds::labels;
-use crds::names::ReleaseTag;
 use crds::policy::ReleasePolicy;
 use kube::ResourceExt;
 use operator_kit::object::{GroupKind, ObjectKey};
@@ -20,7 +19,7 @@ use planning::topology::Topology;
 
 use super::charts::{ChartWork, GivenMarks, Hidden, Occasion, Unusable, Usable, ValuesSeen};
 use super::conditions::{Evaluated, conditions};
-use super::presence::{Sight, class_owner};
+use super::presence::{Sight, class_owner, release_of_class};
 use super::seen::addon_seen;
 use super::{AddonMemory, Addons};
 use crate::charts::ADDON_NAMESPACE;
@@ -246,14 +245,14 @@ impl Subject<'_> {
         let Ok(class) = topology.class_name() else {
             return (ReleaseSeen::Absent, None, ReleasePolicy::default());
         };
-        let tag = ReleaseTag::from(class).to_string();
-        let Some(release) = context.releases.get(&topology.class_namespace, &tag) else {
-            return (ReleaseSeen::Absent, None, ReleasePolicy::default());
+        let release = match release_of_class(context, &topology.class_namespace, class) {
+            Ok(release) => release,
+            Err(seen) => return (seen, None, ReleasePolicy::default()),
         };
         let policy = release.spec.policy.clone().unwrap_or_default();
         if !release.status.as_ref().is_some_and(|status| status.ready) {
             let why = why_not_ready(&release);
-            let message = format!("the ClusterStackRelease {tag} cannot be used: {why}");
+            let message = format!("the ClusterStackRelease {} cannot be used: {why}", release.name_any());
             return (ReleaseSeen::NotReady { message }, None, policy);
         }
         let opened = context.sources.of(&release).await;

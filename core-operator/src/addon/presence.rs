@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crds::ClusterStackRelease;
 use crds::cluster_addon::ClusterAddon;
 use crds::events::Happening;
 use crds::labels;
-use crds::names::ReleaseTag;
+use crds::names::{ClassName, ReleaseTag};
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
 use operator_kit::discovery::DiscoveryError;
@@ -13,7 +14,7 @@ use operator_kit::events::EventType;
 use operator_kit::failure::{chain, words_of};
 use operator_kit::finalizer::{FinalizerError, remove};
 use operator_kit::read::ReadError;
-use planning::addon::{ClassOwner, Pausing, Presence as Decided, presence};
+use planning::addon::{ClassOwner, Pausing, Presence as Decided, ReleaseSeen, presence};
 
 use super::Addons;
 use super::made::made_for;
@@ -146,14 +147,27 @@ pub(super) fn class_owner(context: &Context, cluster: Option<&ClusterFacts>) -> 
     let Some((topology, class)) = topology.and_then(|topology| Some((topology, topology.class_name().ok()?))) else {
         return ClassOwner::Foreign;
     };
-    let tag = ReleaseTag::from(class).to_string();
-    if context.releases.get(&topology.class_namespace, &tag).is_some() {
-        ClassOwner::Ours
-    } else if context.releases.is_listed() {
-        ClassOwner::Foreign
-    } else {
-        ClassOwner::NotKnownYet
+    match release_of_class(context, &topology.class_namespace, class) {
+        Ok(_) => ClassOwner::Ours,
+        Err(ReleaseSeen::NotKnownYet) => ClassOwner::NotKnownYet,
+        Err(_) => ClassOwner::Foreign,
     }
+}
+
+/// The release of a class, or whether there is none or nobody knows yet.
+pub(super) fn release_of_class(
+    context: &Context,
+    namespace: &str,
+    class: ClassName,
+) -> Result<Arc<ClusterStackRelease>, ReleaseSeen> {
+    // Asked before: a list that ends in between must not count.
+    let is_listed = context.releases.is_listed();
+    let found = context.releases.get(namespace, &ReleaseTag::from(class).to_string());
+    found.ok_or(if is_listed {
+        ReleaseSeen::Absent
+    } else {
+        ReleaseSeen::NotKnownYet
+    })
 }
 
 async fn create(context: &Context, addons: &Addons, cluster: &ClusterFacts) -> Result<(), PresenceError> {

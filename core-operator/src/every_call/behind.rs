@@ -215,7 +215,7 @@ fn a_release_that_is_gone_is_deleted_once_while_the_watch_still_shows_it() {
 #[test]
 fn objects_are_repaired_while_a_provider_cannot_be_listed_and_the_release_says_why() {
     let server = after_installing(&["v1"], async |server| server.clone());
-    server.deny(PROVIDER_KIND);
+    server.deny(PROVIDER_KIND, false);
     server.delete("ClusterClass", TAG);
     operated(&server, async |_| sleep(LONG).await);
     assert!(!server.find("ClusterClass", TAG).is_null());
@@ -232,7 +232,7 @@ fn objects_are_repaired_while_a_provider_cannot_be_listed_and_the_release_says_w
 fn a_kind_whose_objects_cannot_be_listed_is_told_in_the_words_of_the_api_server() {
     install_crypto();
     let server = begin(None);
-    server.deny(IMAGE);
+    server.deny(IMAGE, false);
     operated(&server, async |_| {
         server.apply(&template("small"));
         server.apply(&stack(&["v1"]));

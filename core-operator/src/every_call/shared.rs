@@ -191,7 +191,7 @@ fn an_operator_of_one_namespace_adopts_what_was_left_behind_there_and_lists_rele
         take_away(&server, name);
     }
     assert_eq!(holder(&server), mark("harbor"));
-    server.deny_everywhere(RELEASE);
+    server.deny(RELEASE, true);
     operated(&server, &["--namespace=fleet"], async || {
         server.apply(&stack("ferrol", &json!({})));
         sleep(LONG).await;

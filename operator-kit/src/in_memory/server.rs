@@ -198,14 +198,14 @@ impl Server {
         self.inner().stalled.insert(kind);
     }
 
-    /// From now on nobody may list a kind.
-    pub fn deny(&self, kind: &'static str) {
-        self.inner().denied.insert(kind, false);
+    /// From now on nobody may list a kind, or only not in all namespaces at once.
+    pub fn deny(&self, kind: &'static str, only_everywhere: bool) {
+        self.inner().denied.insert(kind, only_everywhere);
     }
 
-    /// From now on nobody may list a kind in all namespaces at once.
-    pub fn deny_everywhere(&self, kind: &'static str) {
-        self.inner().denied.insert(kind, true);
+    /// From now on everybody may list a kind again.
+    pub fn allow(&self, kind: &'static str) {
+        self.inner().denied.remove(kind);
     }
 
     /// From now on these fields, named by JSON pointers, are dropped from what is written of a kind.

@@ -81,7 +81,8 @@ fn downloaded(outlook: &Outlook<'_>) -> Finding {
             };
             Finding::fails(TYPE, severity, Reason::ReleaseNotReady, message)
         }
-        Wanted::VersionMismatch { .. }
+        Wanted::ReleaseAwaited
+        | Wanted::VersionMismatch { .. }
         | Wanted::ValuesAwaited
         | Wanted::ValuesFailed { .. }
         | Wanted::ValuesUnstable { .. }

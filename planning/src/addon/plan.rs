@@ -163,8 +163,14 @@ fn tended(observed: &AddonObserved, cluster: &ClusterSeen, now: Timestamp) -> Ad
 /// Whether what is the matter is about to pass, and is not worth a word.
 fn in_passing(outlook: &Outlook<'_>, now: Timestamp) -> Option<AddonPlan> {
     let Outlook { observed, cluster, .. } = *outlook;
-    if outlook.wanted == Wanted::ValuesAwaited {
-        return Some(untouched(observed, Some(AddonWaiting::Values), Next::Await));
+    // What is not known yet is neither here nor gone: whoever took it for gone would let a cluster go without its last stages.
+    let unknown = match &outlook.wanted {
+        Wanted::ReleaseAwaited => Some(AddonWaiting::Releases),
+        Wanted::ValuesAwaited => Some(AddonWaiting::Values),
+        _ => None,
+    };
+    if unknown.is_some() {
+        return Some(untouched(observed, unknown, Next::Await));
     }
     if !observed.is_up_to_date(cluster) {
         return None;

@@ -9,6 +9,8 @@ use crate::digest::digest_of_everything;
 /// The release of the class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReleaseSeen {
+    /// Nobody knows yet whether there is one: not all releases have been listed.
+    NotKnownYet,
     /// There is none of this name.
     Absent,
     /// It cannot be used yet, or not any more.
@@ -52,6 +54,8 @@ pub enum Values {
 pub enum Wanted {
     /// The Cluster has no class.
     NoClass,
+    /// Not all releases are known, so that nobody can tell whether there is one for the class.
+    ReleaseAwaited,
     /// The release of the class cannot be used.
     ReleaseNotReady {
         /// Why.
@@ -120,6 +124,7 @@ pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values) -> 
     };
     let class = topology.class.clone();
     let (version, kubernetes_version) = match release {
+        ReleaseSeen::NotKnownYet => return Wanted::ReleaseAwaited,
         ReleaseSeen::Absent => {
             let namespace = &topology.class_namespace;
             let message = format!(

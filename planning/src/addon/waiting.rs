@@ -21,7 +21,7 @@ pub enum AddonWaiting {
     Paused,
     /// `clusterctl` is moving it.
     Moving,
-    /// It is not known yet whose the class is.
+    /// It is not known yet whose the class is, or whether its release is there.
     Releases,
     /// The Cluster has no class any more.
     NoClass,
@@ -109,6 +109,7 @@ fn for_watches(set: &ObjectSet<'_>) -> Option<AddonWaiting> {
 fn for_the_target(outlook: &Outlook<'_>) -> Option<AddonWaiting> {
     match &outlook.wanted {
         Wanted::NoClass => Some(AddonWaiting::NoClass),
+        Wanted::ReleaseAwaited => Some(AddonWaiting::Releases),
         Wanted::ReleaseNotReady { .. } => Some(AddonWaiting::Release),
         Wanted::VersionMismatch { .. } => Some(AddonWaiting::Version),
         Wanted::ValuesAwaited => Some(AddonWaiting::Values),

@@ -315,7 +315,7 @@ fn without_jobs_an_object_that_needs_one_says_what_is_missing() {
     );
     let without_volume = told(&FLAGS[..2]);
     assert!(without_volume.contains("--job-volume"), "{without_volume}");
-    server.deny("Job");
+    server.deny("Job", false);
     let refused = told(&FLAGS);
     assert!(
         refused.contains("clusterstack-provider-operator-sight-of-jobs"),

@@ -211,7 +211,7 @@ fn an_incomplete_list_deletes_nothing() {
         &["--sweep-verified"],
         async || {
             sleep(Duration::from_mins(5)).await;
-            server.deny_everywhere(IMAGE);
+            server.deny(IMAGE, true);
             sleep(6 * HOUR).await;
             Images::of(HERE, directory.path()).await.names().await
         },

@@ -2,7 +2,10 @@
 
 use operator_kit::in_memory::Key;
 
+use super::super::until;
 use super::*;
+
+const RELEASE: &str = "ClusterStackRelease";
 
 /// What the Go operator makes, for whatever Cluster.
 fn predecessors(server: &Server, name: &str) -> Value {
@@ -99,6 +102,31 @@ fn what_the_go_operator_made_for_a_cluster_of_ours_is_kept_and_worked_on() {
     assert_eq!(told(&server, NAME, "ClusterReady"), "False/ControlPlaneNotReady");
     let owner = after.pointer("/metadata/ownerReferences/0/uid");
     assert_eq!(owner, Some(&json!(uid(&server.find(CLUSTER, "wharf")))));
+}
+
+/// An operator that begins sees ClusterAddons and Clusters before it sees releases.
+#[test]
+fn a_cluster_that_is_to_go_is_not_let_go_by_an_operator_that_has_not_listed_the_releases() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&control_plane("wharf"));
+        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        sleep(LONG).await;
+        begun(&server, NAME);
+    });
+    let finalizers = json!({ "metadata": { "finalizers": ["cluster.cluster.x-k8s.io"] } });
+    server.merge(CLUSTER, "wharf", &finalizers);
+    server.delete(CLUSTER, "wharf");
+    server.deny(RELEASE, false);
+    looked_after(&server, &[], async |_| {
+        let before = server.find(ADDON, NAME);
+        sleep(LONG).await;
+        assert_eq!(server.find(ADDON, NAME), before);
+        server.allow(RELEASE);
+        // The end of the list is what wakes.
+        until(|| server.find(ADDON, NAME)["status"]["hook"]["name"] == "BeforeClusterDelete").await;
+    });
 }
 
 #[test]

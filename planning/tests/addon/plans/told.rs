@@ -4,7 +4,8 @@ use crds::cluster_addon::{StagePhase, StageProgress};
 use crds::conditions::{ConditionStatus, ConditionType, Reason, Severity, find, lint};
 use jiff::SignedDuration;
 use planning::addon::{
-    AddonObserved, AddonPlan, AddonWaiting, ChartSeen, Connection, Layout, ReleaseSeen, Stages, Values, plan,
+    AddonObserved, AddonPlan, AddonWaiting, ChartSeen, ClassOwner, Connection, Layout, ReleaseSeen, Stages, Values,
+    plan,
 };
 use planning::next::Next;
 use planning::objects::Rendering;
@@ -395,6 +396,26 @@ fn a_cluster_whose_release_is_gone_or_has_no_stages_that_can_be_read_is_not_held
             plan.status.hook.is_some(),
             "whoever answers the hook knows that somebody has looked"
         );
+    }
+}
+
+/// A release that nobody has seen yet is not gone: a cluster that goes would be let go without its stages, and for good.
+#[test]
+fn until_all_releases_are_known_nothing_is_touched_and_nothing_is_said() {
+    let (world, mut alive) = complete();
+    alive.release = ReleaseSeen::NotKnownYet;
+    alive.layout = Layout::NotRead;
+    alive.class = ClassOwner::NotKnownYet;
+    let mut going = alive.clone();
+    if let Some(cluster) = &mut going.cluster {
+        cluster.deleting = Some(world.now());
+        cluster.generation += 1;
+    }
+    for (observed, after) in [(&alive, 0), (&going, 0), (&going, 100_000)] {
+        let plan = plan(observed, world.now() + SignedDuration::from_secs(after));
+        assert_eq!(plan.steps, []);
+        assert_eq!(plan.status, observed.status);
+        assert_eq!((plan.waiting, plan.next), (vec![AddonWaiting::Releases], Next::Await));
     }
 }
 
