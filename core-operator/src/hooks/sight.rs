@@ -76,7 +76,7 @@ impl Sight {
         self.addons.get(&cluster.namespace, &name_for(&cluster.name))
     }
 
-    /// What is known of it and of the release of its class.
+    /// What is known of it and of the release of its class. Asked before [`Self::addon`]: a list that ends in between must not count.
     pub(super) fn listed(&self, cluster: &ClusterSeen) -> Listed {
         Listed {
             addons: self.addons.synced(),
@@ -95,9 +95,11 @@ impl Sight {
             return ReleaseListed::Absent;
         };
         let tag = ReleaseTag::from(class).to_string();
+        // Asked before: a list that ends in between must not count.
+        let is_listed = self.releases.synced();
         if self.releases.get(&topology.class_namespace, &tag).is_some() {
             ReleaseListed::Present
-        } else if self.releases.synced() {
+        } else if is_listed {
             ReleaseListed::Absent
         } else {
             ReleaseListed::NotYet
