@@ -209,10 +209,14 @@ impl Subject<'_> {
             let part = part.as_ref()?;
             self.addons.parts.get(part, &facts.seen.namespace)
         };
+        // Asked before: a list that ends in between must not count.
+        let is_awaited = |part| !self.addons.parts.is_listed(part);
+        seen.control_plane_awaited = facts.control_plane.as_ref().is_some_and(is_awaited);
         let (control_plane, infrastructure) = (part(&facts.control_plane), part(&facts.infrastructure));
         if let Some(control_plane) = &control_plane {
             seen.initialized |= control_plane.facts.initialized;
             seen.control_plane = Some(control_plane.facts.clone());
+            seen.control_plane_awaited = false;
         }
         let marks = [
             Some(facts.mark.clone()),

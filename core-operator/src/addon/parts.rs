@@ -54,6 +54,11 @@ impl Parts {
         self.watches.follow(&part.kind).get(namespace, &part.name)
     }
 
+    /// Whether all objects of its kind are known: before that, absence means nothing.
+    pub(crate) fn is_listed(&self, part: &Part) -> bool {
+        self.watches.follow(&part.kind).synced()
+    }
+
     /// Ends the watches of other kinds.
     pub(crate) fn follow_only(&self, named: &HashSet<GroupKind>) {
         self.watches.keep(|kind| named.contains(kind));

@@ -40,6 +40,9 @@ pub struct ClusterSeen {
     pub initialized: bool,
     /// The object that `spec.controlPlaneRef` names, where it was read.
     pub control_plane: Option<ControlPlaneSeen>,
+    /// Nobody knows yet what that object says: not all of its kind have been listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub control_plane_awaited: bool,
     /// Some of its workers are older than what their sets want.
     pub workers_roll: bool,
     /// Whether Cluster API has given all objects of the cluster what its topology says: the condition `TopologyReconciled`, about the Cluster as it is now.
@@ -84,6 +87,7 @@ impl ClusterSeen {
             has_control_plane: !text("/spec/controlPlaneRef/name").is_empty(),
             initialized: is_initialized(cluster) || control_plane.as_ref().is_some_and(|seen| seen.initialized),
             control_plane,
+            control_plane_awaited: false,
             workers_roll: workers_roll(cluster),
             reconciled: is_reconciled(cluster),
             pending: pending(annotation(PENDING_HOOKS)),

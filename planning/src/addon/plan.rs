@@ -165,6 +165,7 @@ fn in_passing(outlook: &Outlook<'_>, now: Timestamp) -> Option<AddonPlan> {
     let Outlook { observed, cluster, .. } = *outlook;
     // What is not known yet is neither here nor gone: whoever took it for gone would let a cluster go without its last stages.
     let unknown = match &outlook.wanted {
+        _ if is_life_unknown(cluster) => Some(AddonWaiting::UnseenControlPlane),
         Wanted::ReleaseAwaited => Some(AddonWaiting::Releases),
         Wanted::ValuesAwaited => Some(AddonWaiting::Values),
         _ => None,
@@ -195,6 +196,11 @@ fn in_passing(outlook: &Outlook<'_>, now: Timestamp) -> Option<AddonPlan> {
         Some(AddonWaiting::SlowRendering { chart }),
         Next::Await,
     ))
+}
+
+/// Whether a cluster is to go of which nobody knows whether it ever answered: one that never did has nothing to do before it goes.
+fn is_life_unknown(cluster: &ClusterSeen) -> bool {
+    cluster.deleting.is_some() && !cluster.initialized && cluster.control_plane_awaited
 }
 
 /// What has to be on the ClusterAddon before anything else is written.

@@ -41,6 +41,8 @@ pub enum AddonWaiting {
     UnstableValues,
     /// The cluster has no API server that ever answered.
     ControlPlane,
+    /// Nobody has looked at its control plane yet, which alone may tell whether it ever answered.
+    UnseenControlPlane,
     /// The kubeconfig cannot be used.
     Kubeconfig,
     /// The cluster does not answer.

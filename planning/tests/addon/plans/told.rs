@@ -419,6 +419,24 @@ fn until_all_releases_are_known_nothing_is_touched_and_nothing_is_said() {
     }
 }
 
+/// Of one that never answered the stages count as over.
+#[test]
+fn a_cluster_that_goes_is_not_taken_for_one_that_never_answered_before_its_control_plane_was_looked_at() {
+    let (world, mut observed) = complete();
+    let cluster = observed.cluster.as_mut().expect("a Cluster");
+    cluster.deleting = Some(world.now());
+    cluster.generation += 1;
+    cluster.control_plane = None;
+    cluster.initialized = false;
+    let look = |observed: &AddonObserved| plan(observed, world.now() + SignedDuration::from_secs(30));
+    let rows = look(&observed).status.stages;
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.passed_over));
+    observed.cluster.as_mut().expect("a Cluster").control_plane_awaited = true;
+    let plan = look(&observed);
+    assert_eq!((&plan.steps, &plan.status), (&Vec::new(), &observed.status));
+    assert_eq!(plan.waiting, [AddonWaiting::UnseenControlPlane]);
+}
+
 #[test]
 fn a_cluster_whose_release_has_not_been_read_is_held_by_whoever_answers_the_hook() {
     let message = "it is being downloaded".to_owned();
