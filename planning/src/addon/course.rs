@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster::ClusterSeen;
 use super::hook::Hook;
 use super::marks::Marks;
-use super::stage::{StageSeen, StageState, look};
+use super::stage::{StageSeen, StageState, has_begun, look};
 use super::target::Target;
 use crate::next::Next;
 
@@ -233,6 +233,9 @@ pub struct Course {
 }
 
 /// Finds out how far a course is. A stage is open when all before it are over and its moment has come; a stage that was done for this target stays done.
+///
+/// A stage that has begun stays open when its moment passes: half of it would be no better for the cluster, and its time goes on. Before a deletion the moment
+/// passes with the cluster itself, and nothing is touched any more.
 pub fn course(input: &CourseInput<'_>, now: Timestamp) -> Course {
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let ends = end(input);
@@ -306,7 +309,8 @@ fn state(
         let since = row.filter(|_| last == phase).and_then(|row| row.since.as_ref());
         since.map_or(now, |since| since.0.min(now))
     };
-    let is_due = input.due.contains(&stage.opens);
+    let was_opened = row.is_some_and(|row| has_begun(row) || row.passed_over);
+    let is_due = input.due.contains(&stage.opens) || (was_opened && input.kind != Kind::Deletion);
     let closed = |phase, reason, message| StageState {
         key: stage.key.clone(),
         opens: stage.opens,

@@ -66,7 +66,7 @@ pub struct StageState {
     pub opens: Hook,
     /// How far it is.
     pub phase: StagePhase,
-    /// Its turn and its moment have come: it is worked on.
+    /// Its turn and its moment have come, or came once and it has begun: it is worked on.
     pub open: bool,
     /// Why it is not further.
     pub reason: Option<Reason>,
@@ -109,15 +109,20 @@ pub(super) struct Look {
     pub(super) message: Option<String>,
 }
 
+/// Whether a stage had begun when its row was written.
+pub(super) fn has_begun(row: &StageProgress) -> bool {
+    matches!(
+        row.phase,
+        StagePhase::ApplyingOrDeleting | StagePhase::WaitingForPostCondition
+    )
+}
+
 /// Looks at an open stage that was not done yet.
 ///
 /// What must hold before it must have held once: it may be untrue because the stage has begun. If nothing is left to do, it is not asked for at all.
 pub(super) fn look(stage: &Stage, row: Option<&StageProgress>, seen: &StageSeen) -> Look {
     let last = row.map_or(StagePhase::Unknown, |row| row.phase);
-    let has_begun = matches!(
-        last,
-        StagePhase::ApplyingOrDeleting | StagePhase::WaitingForPostCondition
-    );
+    let has_begun = row.is_some_and(has_begun);
     let StageSeen { work, pre, post } = seen;
     let pre = stage.pre.as_ref().and_then(|_| waits(pre));
     let post = stage.post.as_ref().and_then(|_| waits(post));

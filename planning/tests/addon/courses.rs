@@ -265,6 +265,140 @@ fn a_stage_waits_for_its_moment_and_says_what_for() {
     assert!(driven.look(1).is_done());
 }
 
+/// What closes the moment of stages of an upgrade while Kubernetes stays as it is: an edit that Cluster API has not looked at, workers that roll, and a control
+/// plane of which nobody knows anything.
+fn closed_moments() -> [ClusterSeen; 3] {
+    [
+        ClusterSeen {
+            reconciled: false,
+            ..there()
+        },
+        ClusterSeen {
+            workers_roll: true,
+            ..there()
+        },
+        ClusterSeen {
+            control_plane: None,
+            ..there()
+        },
+    ]
+}
+
+const LAST: &str = "{AfterClusterUpgrade: [
+    {name: a, action: delete, timeout: 60s, waitForPreCondition: {conditions: x}, waitForPostCondition: {conditions: y}},
+    {name: b, action: apply}]}";
+
+fn ongoing(pre: ConditionSeen) -> StageSeen {
+    StageSeen {
+        work: Work::Ongoing {
+            message: "1 of 2".to_owned(),
+        },
+        pre,
+        post: fails("y is 1"),
+    }
+}
+
+#[test]
+fn a_stage_that_has_begun_goes_on_when_its_moment_closes_and_its_time_does_not_begin_anew() {
+    for closed in closed_moments() {
+        let mut driven = Driven::new(Kind::Upgrade, listed(LAST), target("v2", "v1.33.1"), there());
+        driven.see(0, ongoing(ConditionSeen::Holds));
+        let course = driven.look(0);
+        assert_eq!(
+            (phases(&course), course.stages[0].deadline),
+            (vec![ApplyingOrDeleting, Pending], Some(at(60)))
+        );
+        // The stage itself has made it untrue.
+        driven.see(0, ongoing(fails("x is 2")));
+        for (second, cluster) in [(10, closed.clone()), (20, there()), (30, closed.clone())] {
+            driven.cluster = cluster;
+            let course = driven.look(second);
+            assert_eq!(phases(&course), [ApplyingOrDeleting, Pending], "{closed:?}");
+            let stage = &course.stages[0];
+            assert!(stage.open, "{closed:?}");
+            assert_eq!((stage.since, stage.deadline), (at(0), Some(at(60))), "{closed:?}");
+        }
+        let late = driven.look(60).stages[0].reason;
+        assert_eq!(late, Some(Reason::StageDeadlineExceeded), "{closed:?}");
+        let untrue = StageSeen {
+            post: fails("y is 1"),
+            ..done()
+        };
+        driven.see(0, untrue);
+        for second in [61, 62] {
+            let course = driven.look(second);
+            assert_eq!(phases(&course), [WaitingForPostCondition, Pending], "{closed:?}");
+            assert_eq!(course.stages[0].since, at(61));
+        }
+        driven.see(0, done());
+        let course = driven.look(63);
+        assert_eq!(
+            phases(&course),
+            [Done, Pending],
+            "{closed:?}: the next one waits for its moment"
+        );
+        assert_eq!(course.open().count(), 0);
+    }
+}
+
+#[test]
+fn a_stage_that_has_not_begun_does_not_begin_when_its_moment_has_closed() {
+    for closed in closed_moments() {
+        let mut driven = Driven::new(Kind::Upgrade, listed(LAST), target("v2", "v1.33.1"), there());
+        driven.see(0, ongoing(fails("x is 1")));
+        assert_eq!(phases(&driven.look(0)), [WaitingForPreCondition, Pending]);
+        driven.cluster = closed;
+        driven.see(0, ongoing(ConditionSeen::Holds));
+        let course = driven.look(1);
+        assert_eq!((phases(&course), course.open().count()), (vec![Pending, Pending], 0));
+        driven.cluster = there();
+        assert_eq!(phases(&driven.look(2)), [ApplyingOrDeleting, Pending]);
+        // What was begun for another target was not begun for this one.
+        driven.cluster = closed_moments()[0].clone();
+        driven.target = target("v3", "v1.33.1");
+        assert_eq!(phases(&driven.look(3)), [Pending, Pending]);
+    }
+}
+
+#[test]
+fn a_stage_that_was_passed_over_holds_nobody_up_again_when_its_moment_closes() {
+    let layout = listed(
+        "{AfterClusterUpgrade: [
+            {name: a, action: apply, timeout: 60s, onFailure: continue, waitForPreCondition: {conditions: x}},
+            {name: b, action: apply, timeout: 60s}]}",
+    );
+    for closed in closed_moments() {
+        for pre in [fails("x is 1"), ConditionSeen::Holds] {
+            let mut driven = Driven::new(Kind::Upgrade, layout.clone(), target("v2", "v1.33.1"), there());
+            driven.see(0, ongoing(pre));
+            driven.see(1, ongoing(ConditionSeen::Unknown));
+            driven.look(0);
+            let before = driven.look(60);
+            assert!(before.stages[0].passed_over && before.stages[1].open);
+            driven.cluster = closed.clone();
+            let after = driven.look(61);
+            assert_eq!(phases(&after), phases(&before), "{closed:?}");
+            assert!(after.stages[0].passed_over && after.stages[1].open, "{closed:?}");
+            assert_eq!(after.stages[1].deadline, Some(at(120)));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_gone_on_with_once_a_cluster_may_go() {
+    let going = ClusterSeen {
+        deleting: Some(at(0)),
+        ..there()
+    };
+    let mut driven = Driven::new(Kind::Deletion, listed(MANY), target("v1", "v1.33.1"), going);
+    driven.see(0, ongoing(ConditionSeen::Holds));
+    assert_eq!(driven.look(1).open().count(), 1);
+    driven.cluster.ok_to_delete = true;
+    let course = driven.look(2);
+    assert!(course.is_over() && course.open().count() == 0);
+    assert_eq!(driven.look(3).open().count(), 0);
+}
+
 #[test]
 fn a_stage_that_takes_too_long_says_so_and_is_gone_on_with() {
     let layout = listed("{BeforeClusterUpgrade: [{name: a, action: apply, timeout: 60s}, {name: b, action: apply}]}");
