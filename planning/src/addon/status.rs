@@ -14,6 +14,7 @@ use super::findings;
 use super::hook::Hook;
 use super::observed::{AddonObserved, Layout};
 use super::outlook::Outlook;
+use super::stage::has_begun;
 use super::target::{ReleaseSeen, Wanted};
 use super::waiting::AddonWaiting;
 use super::work::origins;
@@ -120,28 +121,44 @@ fn stages_of_deletion(outlook: &Outlook<'_>) -> Option<Vec<Stage>> {
     }
 }
 
-/// Rows and progress of a cluster that is to go while nothing can be done for it: they say until when it waits, and why.
+/// Rows and progress of a cluster that is to go while nothing can be done for it: they say until when it waits, and why. How far its stages have come by then is
+/// not forgotten.
 fn without_target(outlook: &Outlook<'_>, now: Timestamp) -> (Vec<StageProgress>, Option<HookProgress>) {
     let (Some(deleting), Some(end)) = (outlook.cluster.deleting, end_of_deletion(outlook)) else {
         return (Vec::new(), None);
     };
+    let (before, said) = last_of_deletion(&outlook.observed.status);
     let Some(stages) = stages_of_deletion(outlook) else {
-        // Whoever answers the hook counts the time by himself.
-        return (Vec::new(), None);
+        // What was said stands. Where nothing was, whoever answers the hook counts the time by himself.
+        return (before, said);
     };
     let (reason, message) = findings::of_the_target(outlook)
         .map(|finding| (finding.reason(), cut(finding.message())))
         .unwrap_or_default();
-    let row = |stage: &Stage| StageProgress {
-        name: stage.key.name.clone(),
-        action: stage.key.action,
-        hook: Some(stage.key.hook.name().to_owned()),
-        phase: StagePhase::Pending,
-        reason: reason.map(|reason| reason.as_str().to_owned()),
-        since: Some(whole_seconds(deleting)),
-        deadline: Some(whole_seconds(end)),
-        message: Some(message.clone()),
-        passed_over: now >= end,
+    let row = |stage: &Stage| {
+        let row = StageProgress {
+            name: stage.key.name.clone(),
+            action: stage.key.action,
+            hook: Some(stage.key.hook.name().to_owned()),
+            phase: StagePhase::Pending,
+            reason: reason.map(|reason| reason.as_str().to_owned()),
+            since: Some(whole_seconds(deleting)),
+            deadline: Some(whole_seconds(end)),
+            message: Some(message.clone()),
+            passed_over: now >= end,
+        };
+        let last = before.get(stage.key.index);
+        match last.filter(|last| last.name == row.name && last.action == row.action) {
+            Some(last) if last.phase == StagePhase::Done => last.clone(),
+            Some(last) if has_begun(last) || last.passed_over => StageProgress {
+                phase: last.phase,
+                since: last.since.clone(),
+                deadline: last.deadline.clone(),
+                passed_over: last.passed_over || row.passed_over,
+                ..row
+            },
+            Some(_) | None => row,
+        }
     };
     let rows: Vec<StageProgress> = stages.iter().map(row).collect();
     let progress = HookProgress {
@@ -151,6 +168,14 @@ fn without_target(outlook: &Outlook<'_>, now: Timestamp) -> (Vec<StageProgress>,
         message: (!rows.is_empty()).then_some(message),
     };
     (rows, Some(progress))
+}
+
+/// What the status says of the stages before the deletion, if it is about that.
+fn last_of_deletion(status: &ClusterAddonStatus) -> (Vec<StageProgress>, Option<HookProgress>) {
+    let hook = Hook::BeforeClusterDelete.name();
+    let rows = status.stages.iter().filter(|row| row.hook.as_deref() == Some(hook));
+    let progress = status.hook.as_ref().filter(|progress| progress.name == hook);
+    (rows.cloned().collect(), progress.cloned())
 }
 
 fn whole_seconds(time: Timestamp) -> Time {

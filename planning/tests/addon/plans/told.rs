@@ -1,6 +1,6 @@
 //! What is said of each thing that can be the matter, of add-ons that were complete: nothing of them is touched meanwhile.
 
-use crds::cluster_addon::{StagePhase, StageProgress};
+use crds::cluster_addon::{ClusterAddonStatus, StagePhase, StageProgress};
 use crds::conditions::{ConditionStatus, ConditionType, Reason, Severity, find, lint};
 use jiff::SignedDuration;
 use planning::addon::{
@@ -435,6 +435,45 @@ fn a_cluster_that_goes_is_not_taken_for_one_that_never_answered_before_its_contr
     let plan = look(&observed);
     assert_eq!((&plan.steps, &plan.status), (&Vec::new(), &observed.status));
     assert_eq!(plan.waiting, [AddonWaiting::UnseenControlPlane]);
+}
+
+#[test]
+fn what_is_known_of_stages_before_a_deletion_stands_while_nobody_can_go_on_with_them() {
+    let (world, mut observed) = complete();
+    let cluster = observed.cluster.as_mut().expect("a Cluster");
+    cluster.deleting = Some(world.now());
+    cluster.generation += 1;
+    let ready = observed.release.clone();
+    let look = |observed: &mut AddonObserved, after: i64| {
+        let plan = plan(observed, world.now() + SignedDuration::from_secs(after));
+        observed.status = plan.status;
+    };
+    look(&mut observed, 0);
+    let begun = observed.status.clone();
+    let phases = |observed: &AddonObserved| {
+        let rows = observed.status.stages.iter();
+        rows.map(|row| (row.phase, row.since.clone(), row.passed_over))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(begun.stages[0].phase, StagePhase::ApplyingOrDeleting);
+    let before = phases(&observed);
+    let message = "it is being downloaded".to_owned();
+    observed.release = ReleaseSeen::NotReady { message };
+    // Its stages may take twice as long as whoever answers the hook waits by himself.
+    for after in [30, 900] {
+        look(&mut observed, after);
+        assert_eq!(phases(&observed), before);
+        assert_eq!(observed.status.stages[0].reason.as_deref(), Some("ReleaseNotReady"));
+        let layout = std::mem::replace(&mut observed.layout, Layout::NotRead);
+        look(&mut observed, after);
+        assert_eq!(phases(&observed), before, "after {after} s");
+        let deadline = |status: &ClusterAddonStatus| status.hook.as_ref().and_then(|hook| hook.deadline.clone());
+        assert_eq!(deadline(&observed.status), deadline(&begun), "after {after} s");
+        observed.layout = layout;
+    }
+    observed.release = ready;
+    look(&mut observed, 30);
+    assert_eq!(phases(&observed), before);
 }
 
 #[test]
