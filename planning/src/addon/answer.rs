@@ -187,7 +187,7 @@ fn of_addon(call: &Call, addon: &ClusterAddon, now: Timestamp) -> HookAnswer {
             "the ClusterAddon is that of an earlier Cluster of this name",
         ))
     } else if hook == Hook::BeforeClusterDelete {
-        before_deletion(call, status, now)
+        before_deletion(call, addon, status, now)
     } else {
         behind(call, addon, status).or_else(|| left(call, status, now))
     };
@@ -202,7 +202,7 @@ pub(super) fn is_of_another(addon: &ClusterAddon, uid: &str) -> bool {
 }
 
 /// What holds a deletion up: never longer than its stages may take, whoever is not at work.
-fn before_deletion(call: &Call, status: &ClusterAddonStatus, now: Timestamp) -> Option<Hold> {
+fn before_deletion(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus, now: Timestamp) -> Option<Hold> {
     let hook = Hook::BeforeClusterDelete;
     let progress = status.hook.as_ref().filter(|progress| progress.name == hook.name());
     let since = call.cluster.deleting.unwrap_or(now);
@@ -221,16 +221,22 @@ fn before_deletion(call: &Call, status: &ClusterAddonStatus, now: Timestamp) -> 
     Some(Hold {
         since: Some(since),
         deadline: Some(deadline),
-        ..held
+        ..pause(addon).unwrap_or(held)
+    })
+}
+
+/// What holds up whoever asks about add-ons that somebody paused.
+fn pause(addon: &ClusterAddon) -> Option<Hold> {
+    has_annotation(addon, PAUSED).then(|| {
+        let message = format!("the annotation {PAUSED} of the ClusterAddon is set; remove it to go on");
+        Hold::new(Reason::Paused.as_str(), &message)
     })
 }
 
 /// What holds up whoever asks about more than the status knows.
 fn behind(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus) -> Option<Hold> {
-    if has_annotation(addon, PAUSED) {
-        let reason = Reason::Paused.as_str();
-        let message = format!("the annotation {PAUSED} of the ClusterAddon is set; remove it to go on");
-        return Some(Hold::new(reason, &message));
+    if let Some(paused) = pause(addon) {
+        return Some(paused);
     }
     if status
         .cluster_generation

@@ -119,10 +119,11 @@ fn of_both(cluster: &ClusterSeen, class: ClassOwner, addon: &AddonSeen) -> Prese
     if let Some(by) = cluster.paused {
         return Presence::Paused(Pausing::Cluster(by));
     }
-    if addon.paused {
+    let is_of_another = !addon.is_of(&cluster.uid);
+    // Whoever paused one that is of another Cluster meant that one, which is gone; this one waits for its own.
+    if addon.paused && !is_of_another {
         return Presence::Paused(Pausing::Addon);
     }
-    let is_of_another = !addon.is_of(&cluster.uid);
     if !addon.deleting {
         return if is_of_another {
             Presence::Delete

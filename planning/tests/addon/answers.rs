@@ -317,6 +317,42 @@ fn a_deletion_waits_for_its_stages_and_never_longer_than_they_may_take() {
     assert!(goes_on(&answer(&call, None, PRESENT, at(0))), "it has no add-ons");
 }
 
+#[test]
+fn a_deletion_that_a_pause_holds_up_says_what_to_remove_and_until_when_it_waits() {
+    let hook = Hook::BeforeClusterDelete;
+    let mut going = cluster_value(CLASS, "v1.34.0");
+    going["metadata"]["deletionTimestamp"] = json!(at(0).to_string());
+    let call = call_of(hook, &going, "");
+    let paused = |rows: Vec<StageProgress>, is_looked_at: bool| {
+        let mut addon = addon(rows);
+        let annotations = addon.metadata.annotations.as_mut().expect("annotations");
+        annotations.insert(PAUSED.to_owned(), String::new());
+        addon.status.as_mut().expect("a status").hook = is_looked_at.then(|| crds::cluster_addon::HookProgress {
+            name: hook.name().to_owned(),
+            since: Time(at(0)),
+            deadline: Some(Time(at(600))),
+            message: None,
+        });
+        addon
+    };
+    let left = || vec![row(hook, "lb", StagePhase::ApplyingOrDeleting)];
+    for addon in [paused(Vec::new(), false), paused(left(), true)] {
+        let answer = answer(&call, Some(&addon), PRESENT, at(100));
+        let told = format!(
+            "Paused: the annotation {PAUSED} of the ClusterAddon is set; remove it to go on (since {}, deadline {});",
+            at(0),
+            at(600),
+        );
+        assert!(answer.message.starts_with(&told), "{}", answer.message);
+        assert!(!goes_on(&answer));
+        assert!(goes_on(&planning::addon::answer(&call, Some(&addon), PRESENT, at(600))));
+    }
+    assert!(
+        goes_on(&answered(&call, &paused(Vec::new(), true))),
+        "nothing is left to do"
+    );
+}
+
 /// Of values nobody can say anything yet: they are made of objects, too, that come after it.
 #[test]
 fn the_making_of_a_cluster_waits_for_a_usable_release_and_for_neither_stages_nor_values() {

@@ -144,6 +144,33 @@ fn a_pause_of_the_cluster_or_of_the_add_ons_stops_everything() {
 }
 
 #[test]
+fn a_pause_that_was_meant_for_an_earlier_cluster_holds_up_nobody_who_has_its_name() {
+    let held = AddonSeen {
+        owner: Some("uid-0".to_owned()),
+        paused: true,
+        ..ours()
+    };
+    assert_eq!(presence(None, Foreign, Some(&held)), Presence::Paused(Pausing::Addon));
+    assert_eq!(presence(Some(&alive()), Ours, Some(&held)), Presence::Delete);
+    let deleted = AddonSeen {
+        deleting: true,
+        ..held.clone()
+    };
+    for cluster in [alive(), going()] {
+        assert_eq!(presence(Some(&cluster), Ours, Some(&deleted)), Presence::LetGo);
+    }
+    // That of the Cluster itself is about the Cluster that is there.
+    let paused = ClusterSeen {
+        paused: Some(PausedBy::Spec),
+        ..alive()
+    };
+    assert_eq!(
+        presence(Some(&paused), Ours, Some(&held)),
+        Presence::Paused(Pausing::Cluster(PausedBy::Spec))
+    );
+}
+
+#[test]
 fn what_clusterctl_moves_is_left_to_it() {
     let moving = ClusterSeen {
         moving: true,
