@@ -6,8 +6,8 @@ use crds::{
     cluster_addon::StageAction,
     names::ReleaseTag,
     release_files::{
-        CLUSTER_ADDON_CONFIG, ClusterAddonConfig, ClusterApiVersion, HASHES, Hashes, METADATA, Metadata, NODE_IMAGES,
-        NodeImages, OnFailure,
+        CLUSTER_ADDON_CONFIG, ClusterAddonConfig, ClusterApiVersion, HASHES, Hashes, MAX_STAGES, METADATA, Metadata,
+        NODE_IMAGES, NodeImages, OnFailure,
     },
 };
 
@@ -134,6 +134,25 @@ addonStages:
     let error =
         ClusterAddonConfig::parse(text.replace("action: apply", "action: Aply").as_bytes()).expect_err("a typo");
     assert!(error.source().is_some_and(|source| source.to_string().contains("Aply")));
+}
+
+#[test]
+fn a_release_has_as_many_stages_as_a_status_can_tell_of_and_no_more() {
+    let parsed = |most: usize| {
+        let stages = |number: usize| vec!["{name: cni, action: apply}"; number].join(", ");
+        let text = format!(
+            "addonStages: {{BeforeClusterUpgrade: [{}], BeforeClusterDelete: [{}]}}",
+            stages(most - 1),
+            stages(1)
+        );
+        ClusterAddonConfig::parse(text.as_bytes())
+    };
+    parsed(MAX_STAGES).expect("as many as are allowed");
+    let error = parsed(MAX_STAGES + 1).expect_err("one too many");
+    assert_eq!(
+        error.to_string(),
+        "addonStages has 101 stages together, 100 are allowed: put their charts together"
+    );
 }
 
 #[test]

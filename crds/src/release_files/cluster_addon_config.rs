@@ -32,10 +32,19 @@ pub enum ClusterApiVersion {
     V1Beta2,
 }
 
+/// The most stages that a release may list. The status of a ClusterAddon has a row of up to some 1.3 KiB for each, beside its inventory, in an object that the API server
+/// takes up to 1.5 MiB of; nobody has more than a dozen.
+pub const MAX_STAGES: usize = 100;
+
 impl ClusterAddonConfig {
     /// Reads clusteraddon.yaml.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReleaseFileError> {
-        read_yaml(CLUSTER_ADDON_CONFIG, bytes)
+        let config: Self = read_yaml(CLUSTER_ADDON_CONFIG, bytes)?;
+        let found = config.addon_stages.values().map(Vec::len).sum();
+        if found > MAX_STAGES {
+            return Err(ReleaseFileError::TooManyStages { found });
+        }
+        Ok(config)
     }
 }
 

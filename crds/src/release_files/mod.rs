@@ -1,6 +1,6 @@
 //! The small files of a release, from bytes to types: metadata.yaml, clusteraddon.yaml, node-images.yaml and hashes.json.
 //!
-//! Nothing here limits the size of the input; whoever reads the bytes does. Whether files agree with each other or with the tag is judged by whoever has
+//! Nothing here limits the size of the input; whoever reads the bytes does. Only stages are counted, because a status tells of each. Whether files agree with each other or with the tag is judged by whoever has
 //! all of them. Unknown keys are accepted, as the formats have grown and will; where that is otherwise, the file says so.
 
 mod cluster_addon_config;
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 pub use self::{
     cluster_addon_config::{
-        AddonStage, ClusterAddonConfig, ClusterApiVersion, OnFailure, WaitForCondition, WatchedObject,
+        AddonStage, ClusterAddonConfig, ClusterApiVersion, MAX_STAGES, OnFailure, WaitForCondition, WatchedObject,
     },
     metadata::Metadata,
     node_images::{NodeImage, NodeImageError, NodeImages, docker_images, filestore_images, openstack_images},
@@ -65,6 +65,12 @@ pub enum ReleaseFileError {
         /// Line, column and cause.
         #[source]
         source: serde_json::Error,
+    },
+    /// clusteraddon.yaml lists more stages than a status has room for.
+    #[error("addonStages has {found} stages together, {MAX_STAGES} are allowed: put their charts together")]
+    TooManyStages {
+        /// How many it has.
+        found: usize,
     },
     /// `versions.clusterStack` of metadata.yaml is missing or empty.
     #[error("clusterstack version empty")]
