@@ -195,10 +195,20 @@ fn of_addon(call: &Call, addon: &ClusterAddon, now: Timestamp) -> HookAnswer {
 }
 
 /// Whether an owner says that it was made for a Cluster of another uid.
-pub(super) fn is_of_another(addon: &ClusterAddon, uid: &str) -> bool {
+fn is_of_another(addon: &ClusterAddon, uid: &str) -> bool {
+    !uid.is_empty() && clusters_of(addon).any(|owner| owner != uid)
+}
+
+/// Whether its owner says that it was made for the Cluster of this uid.
+pub(super) fn is_made_for(addon: &ClusterAddon, uid: &str) -> bool {
+    clusters_of(addon).any(|owner| owner == uid) && !is_of_another(addon, uid)
+}
+
+/// The uids of the Clusters that own it.
+fn clusters_of(addon: &ClusterAddon) -> impl Iterator<Item = &str> {
     let owners = addon.metadata.owner_references.iter().flatten();
-    let mut clusters = owners.filter(|owner| owner.kind == "Cluster");
-    !uid.is_empty() && clusters.any(|owner| owner.uid != uid)
+    let clusters = owners.filter(|owner| owner.kind == "Cluster" && !owner.uid.is_empty());
+    clusters.map(|owner| owner.uid.as_str())
 }
 
 /// What holds a deletion up: never longer than its stages may take, whoever is not at work.

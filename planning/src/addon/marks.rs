@@ -6,7 +6,7 @@ use crds::cluster_addon::ClusterAddon;
 use crds::labels::{CLUSTER_ADDON_STAGE, CREATED_WITH, HOOK_CALLED, PAUSED, SKIP_HOOK, STAGE_CREATED, STAGE_UPGRADED};
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Call, HookAnswer, HookStatus, has_annotation, is_of_another};
+use super::answer::{Call, HookAnswer, HookStatus, has_annotation, is_made_for};
 use super::course::Kind;
 use super::hook::Hook;
 use super::target::Target;
@@ -121,6 +121,10 @@ impl Marks {
 ///
 /// Nothing is waited for where the cluster may go on. A step on the way to the Cluster's version is not the end of an upgrade. Of somebody's hands off
 /// the add-ons we keep ours off.
+///
+/// Whoever reaches the port can call, so that what is written must be bounded whatever a call says: it has to know the uid of the Cluster, which every minor of Cluster
+/// API sends, its version has to be the one that the operator has seen of the Cluster and found its release to be for, and of one version later moments are written
+/// over earlier ones alone. Where the operator has not looked yet, the call is made again after it has.
 pub fn noted(call: &Call, addon: &ClusterAddon, answer: &HookAnswer) -> Option<HookCalled> {
     let Call { hook, cluster, .. } = call;
     let opens = match hook {
@@ -133,12 +137,16 @@ pub fn noted(call: &Call, addon: &ClusterAddon, answer: &HookAnswer) -> Option<H
         | Hook::BeforeClusterDelete => false,
     };
     let is_held = answer.status == HookStatus::Success && answer.retry_after_seconds > 0;
-    if !opens || !is_held || is_of_another(addon, &cluster.uid) || has_annotation(addon, PAUSED) {
+    if !opens || !is_held || !is_made_for(addon, &cluster.uid) || has_annotation(addon, PAUSED) {
+        return None;
+    }
+    let target = addon.status.as_ref().and_then(|status| status.target.as_ref());
+    if target.and_then(|target| target.kubernetes_version.as_deref()) != Some(cluster.version()) {
         return None;
     }
     let called = Marks::of(addon).called;
     let says_so = called.is_some_and(|called| {
-        called.version == cluster.version() && called.hook.last_of_moment() == hook.last_of_moment()
+        called.version == cluster.version() && called.hook.last_of_moment() >= hook.last_of_moment()
     });
     (!says_so).then(|| HookCalled {
         hook: *hook,

@@ -45,11 +45,13 @@ fn upgrade_hooks(cluster: &ClusterSeen, called: Option<&HookCalled>) -> impl Ite
 fn last_of_upgrade(cluster: &ClusterSeen, called: Option<&HookCalled>) -> Option<Hook> {
     let control_plane = cluster.control_plane.as_ref()?;
     let version = cluster.version();
-    let called = |first: Hook, last: Hook| {
-        called.is_some_and(|called| called.version == version && (first..=last).contains(&called.hook))
+    // Whoever was called at a later moment of an upgrade has passed the earlier ones.
+    let called = |first: Hook| {
+        let upgrade = first..=Hook::AfterClusterUpgrade;
+        called.is_some_and(|called| called.version == version && upgrade.contains(&called.hook))
     };
     if control_plane.is_at(version) {
-        let is_over = called(Hook::AfterWorkersUpgrade, Hook::AfterClusterUpgrade) || workers_are_over(cluster);
+        let is_over = called(Hook::AfterWorkersUpgrade) || workers_are_over(cluster);
         return Some(if is_over {
             Hook::AfterClusterUpgrade
         } else {
@@ -57,7 +59,7 @@ fn last_of_upgrade(cluster: &ClusterSeen, called: Option<&HookCalled>) -> Option
         });
     }
     let has_begun = control_plane.wanted.as_deref() == Some(version);
-    let may_begin = !cluster.workers_roll || called(Hook::BeforeClusterUpgrade, Hook::BeforeControlPlaneUpgrade);
+    let may_begin = !cluster.workers_roll || called(Hook::BeforeClusterUpgrade);
     (has_begun || control_plane.is_settled() && may_begin).then_some(Hook::BeforeControlPlaneUpgrade)
 }
 

@@ -1,13 +1,13 @@
 //! What is read of calls, which handlers are named, and what a call leaves behind.
 
+use crds::cluster_addon::ClusterAddon;
 use crds::labels::{HOOK_CALLED, PAUSED};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use planning::addon::{
     Call, FailurePolicy, Handler, Hook, HookAnswer, HookSet, HookStatus, Listed, ReleaseListed, answer, noted,
 };
 use serde_json::{Value, json};
 
-use crate::given::{CLASS, annotated, at, cluster_value};
+use crate::given::{CLASS, annotated, at, cluster_value, owner, target};
 
 fn request(cluster: &Value) -> Value {
     json!({ "cluster": cluster, "toKubernetesVersion": "v1.34.0", "settings": { "a": "b" } })
@@ -16,6 +16,15 @@ fn request(cluster: &Value) -> Value {
 fn call(hook: Hook, version: &str) -> Call {
     let request = json!({ "cluster": cluster_value(CLASS, "v1.34.0"), "kubernetesVersion": version });
     Call::of(hook, &request).expect("a call")
+}
+
+/// The add-on of the Cluster of [`call`], led to what that wants.
+fn led(annotations: &[(&str, &str)]) -> ClusterAddon {
+    let mut addon = annotated(annotations);
+    addon.metadata.owner_references = Some(vec![owner("uid-1")]);
+    let status = addon.status.get_or_insert_default();
+    status.target = Some(target("v1", "v1.34.0").recorded());
+    addon
 }
 
 fn held() -> HookAnswer {
@@ -131,7 +140,7 @@ fn nobody_waits_for_an_operator_that_is_down_where_the_stages_can_run_later() {
 
 #[test]
 fn a_call_is_noted_once_where_nothing_else_may_show_its_moment() {
-    let addon = annotated(&[]);
+    let addon = led(&[]);
     let text = |hook, version| noted(&call(hook, version), &addon, &held()).map(|called| called.text());
     let opening = [
         Hook::BeforeClusterUpgrade,
@@ -150,7 +159,7 @@ fn a_call_is_noted_once_where_nothing_else_may_show_its_moment() {
     );
     assert!(text(Hook::BeforeControlPlaneUpgrade, "v1.33.5").is_some());
 
-    let noted_before = annotated(&[(HOOK_CALLED, "BeforeClusterUpgrade@v1.34.0")]);
+    let noted_before = led(&[(HOOK_CALLED, "BeforeClusterUpgrade@v1.34.0")]);
     let again = |hook| noted(&call(hook, "v1.34.0"), &noted_before, &held());
     assert_eq!(
         (
@@ -160,7 +169,7 @@ fn a_call_is_noted_once_where_nothing_else_may_show_its_moment() {
         (None, None)
     );
     assert!(again(Hook::AfterWorkersUpgrade).is_some());
-    let earlier = annotated(&[(HOOK_CALLED, "BeforeClusterUpgrade@v1.33.0")]);
+    let earlier = led(&[(HOOK_CALLED, "BeforeClusterUpgrade@v1.33.0")]);
     assert!(noted(&call(Hook::BeforeClusterUpgrade, "v1.34.0"), &earlier, &held()).is_some());
 }
 
@@ -171,13 +180,56 @@ fn a_call_is_not_noted_where_that_changes_nothing_or_somebody_said_hands_off() {
         retry_after_seconds: 0,
         ..held()
     };
-    assert_eq!(noted(&call, &annotated(&[]), &goes_on), None);
-    assert_eq!(noted(&call, &annotated(&[(PAUSED, "")]), &held()), None);
-    let mut of_another = annotated(&[]);
-    of_another.metadata.owner_references = Some(vec![OwnerReference {
-        kind: "Cluster".to_owned(),
-        uid: "uid-0".to_owned(),
-        ..OwnerReference::default()
-    }]);
+    assert_eq!(noted(&call, &led(&[]), &goes_on), None);
+    assert_eq!(noted(&call, &led(&[(PAUSED, "")]), &held()), None);
+    assert!(noted(&call, &led(&[]), &held()).is_some());
+    let mut of_another = led(&[]);
+    of_another.metadata.owner_references = Some(vec![owner("uid-0")]);
     assert_eq!(noted(&call, &of_another, &held()), None);
+}
+
+/// Anybody who reaches the port calls as he likes: once each moment of the version that the Cluster has was noted, no call leads to another write.
+#[test]
+fn whatever_forged_calls_say_no_more_is_noted_than_the_moments_of_one_upgrade() {
+    let mut addon = led(&[]);
+    let cluster = |uid: &str, version: &str| {
+        let mut cluster = cluster_value(CLASS, version);
+        cluster["metadata"]["uid"] = json!(uid);
+        cluster
+    };
+    let large = format!("v1.34.0-{}", "x".repeat(200_000));
+    let mut written = Vec::new();
+    for _ in 0..3 {
+        for hook in Hook::ALL {
+            for uid in ["", "uid-0", "uid-1"] {
+                for version in ["v1.34.0", "v1.33.0", "v1.35.0", "", &large] {
+                    let request = json!({ "cluster": cluster(uid, version), "toKubernetesVersion": version });
+                    let call = Call::read(hook, request.to_string().as_bytes()).expect("a call");
+                    let Some(called) = noted(&call, &addon, &held()) else {
+                        continue;
+                    };
+                    assert_eq!(uid, "uid-1", "a Cluster of another uid: {}", called.text());
+                    let annotations = addon.metadata.annotations.get_or_insert_default();
+                    annotations.insert(HOOK_CALLED.to_owned(), called.text());
+                    written.push(called.text());
+                }
+            }
+        }
+    }
+    assert_eq!(written, ["BeforeClusterUpgrade@v1.34.0", "AfterWorkersUpgrade@v1.34.0"]);
+}
+
+#[test]
+fn nothing_is_noted_of_a_cluster_that_owns_no_add_on_or_that_nobody_has_looked_at() {
+    let call = call(Hook::BeforeClusterUpgrade, "v1.34.0");
+    let mut unowned = led(&[]);
+    unowned.metadata.owner_references = None;
+    let mut unseen = led(&[]);
+    unseen.status = None;
+    let mut behind = led(&[]);
+    let status = behind.status.get_or_insert_default();
+    status.target = Some(target("v1", "v1.33.0").recorded());
+    for addon in [unowned, unseen, behind] {
+        assert_eq!(noted(&call, &addon, &held()), None, "{addon:?}");
+    }
 }

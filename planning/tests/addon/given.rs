@@ -6,6 +6,7 @@ use crds::cluster_addon::{ClusterAddon, ClusterAddonSpec};
 use crds::release_files::ClusterAddonConfig;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use planning::addon::{ClusterSeen, Course, CourseInput, Kind, StageKey, StageSeen, Stages, Target, course, stages};
 use serde_json::{Value, json};
 
@@ -49,6 +50,15 @@ pub(crate) fn target(version: &str, kubernetes_version: &str) -> Target {
         version: version.to_owned(),
         kubernetes_version: kubernetes_version.to_owned(),
         digest: format!("{version} for {kubernetes_version}"),
+    }
+}
+
+/// The Cluster of this uid, as it owns its add-on.
+pub(crate) fn owner(uid: &str) -> OwnerReference {
+    OwnerReference {
+        kind: "Cluster".to_owned(),
+        uid: uid.to_owned(),
+        ..OwnerReference::default()
     }
 }
 

@@ -41,6 +41,8 @@ fn before_an_upgrade_its_first_two_hooks_are_due_as_soon_as_cluster_api_would_be
         None,
         "a call about another version"
     );
+    // One of a later moment is written over it, and may be forged.
+    assert_eq!(last(&rolling, Some("AfterWorkersUpgrade@v1.34.0")), begun);
 }
 
 #[test]

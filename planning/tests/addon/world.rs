@@ -12,7 +12,7 @@ use planning::addon::{
     Target, Values, Wanted, Work, change, course, due, kind, stages, wanted,
 };
 
-use crate::given::{addon, at, listed};
+use crate::given::{addon, at, listed, owner};
 
 /// How Cluster API calls hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,7 @@ impl World {
         let mut addon = addon();
         let annotation = (CONTAINS_GROUP_KINDS.to_owned(), "ConfigMap".to_owned());
         addon.metadata.annotations = Some([annotation].into());
+        addon.metadata.owner_references = Some(vec![owner("uid-1")]);
         Self {
             minor,
             releases: releases(),

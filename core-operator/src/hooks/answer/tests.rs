@@ -500,6 +500,24 @@ async fn nothing_is_written_where_it_would_change_nothing() {
     assert_eq!(noted.written(), []);
 }
 
+/// Whoever reaches the port, without any login, says what he likes.
+#[tokio::test(start_paused = true)]
+async fn forged_calls_write_no_more_than_what_cluster_api_would_have_had_written() {
+    let world = with_addon(&json!({ "clusterstack.x-k8s.io/hook-called": "AfterWorkersUpgrade@v1.34.0" }));
+    let replica = Replica::new(&world).await;
+    let large = format!("v1.34.0-{}", "x".repeat(200_000));
+    for version in ["v1.33.0", "v1.35.0", "", &large, VERSION] {
+        for uid in [json!("uid-1"), json!(""), json!("uid-0"), Value::Null] {
+            let mut request = upgrade(12, CLASS);
+            request["cluster"]["metadata"]["uid"] = uid;
+            request["cluster"]["spec"]["topology"]["version"] = json!(version);
+            replica.upgrade(&request).await;
+        }
+    }
+    time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(world.written(), []);
+}
+
 #[tokio::test(start_paused = true)]
 async fn hostile_calls_are_refused_within_bounds() {
     let replica = Replica::new(&ours()).await;

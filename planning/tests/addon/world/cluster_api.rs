@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::cluster_addon::StageAction;
 use crds::labels::HOOK_CALLED;
-use planning::addon::{Call, ClusterSeen, Hook, HookCalled, Listed, ReleaseListed, Stage, answer};
+use planning::addon::{Call, ClusterSeen, Hook, Listed, ReleaseListed, Stage, answer, noted};
 use serde_json::{Value, json};
 
 use super::{Minor, Trouble, World};
@@ -70,15 +70,6 @@ impl World {
         }
         let request = json!({"cluster": cluster, "kubernetesVersion": self.version});
         let call = Call::of(hook, &request).expect("a call");
-        if !trouble.is_unmarked {
-            let called = HookCalled {
-                hook,
-                version: self.version.to_owned(),
-            };
-            let annotations = self.addon.metadata.annotations.get_or_insert_default();
-            annotations.insert(HOOK_CALLED.to_owned(), called.text());
-            self.shown();
-        }
         let behind = trouble.behind.min(self.snapshots.len() - 1);
         let snapshot = &self.snapshots[self.snapshots.len() - 1 - behind].addon;
         let listed = Listed {
@@ -88,6 +79,12 @@ impl World {
         let given = answer(&call, Some(snapshot), listed, at(self.second));
         if trouble.is_doubled {
             assert_eq!(given, answer(&call, Some(snapshot), listed, at(self.second)));
+        }
+        let note = noted(&call, snapshot, &given).filter(|_| !trouble.is_unmarked);
+        if let Some(called) = note {
+            let annotations = self.addon.metadata.annotations.get_or_insert_default();
+            annotations.insert(HOOK_CALLED.to_owned(), called.text());
+            self.shown();
         }
         let goes_on = given.retry_after_seconds == 0;
         if goes_on && Hook::ALL[2..8].contains(&hook) {
