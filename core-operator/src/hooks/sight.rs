@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crds::GROUP;
 use crds::cluster_addon::{ClusterAddon, ClusterAddonSpec, ClusterAddonStatus, name_for};
-use crds::conditions::ConditionType;
 use crds::names::ReleaseTag;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -14,7 +13,7 @@ use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, ProjectedWatch, Watched};
 use operator_kit::telemetry::{Gate, Readiness};
 use planning::addon::{ClusterSeen, Listed, ReleaseListed};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
@@ -132,14 +131,12 @@ async fn listen(
 fn outline(addon: &DynamicObject) -> ClusterAddon {
     let metadata = &addon.metadata;
     let status = &addon.data["status"];
-    let conditions = status["conditions"].as_array();
-    let ready = |condition: &&Value| condition["type"] == ConditionType::Ready.as_str();
     let outlined = json!({
         "clusterGeneration": status["clusterGeneration"],
         "target": status["target"],
         "hook": status["hook"],
         "stages": status["stages"].as_array().map(Vec::as_slice).unwrap_or_default(),
-        "conditions": conditions.into_iter().flatten().filter(ready).collect::<Vec<_>>(),
+        "conditions": status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default(),
     });
     ClusterAddon {
         metadata: ObjectMeta {

@@ -414,6 +414,30 @@ async fn a_cluster_of_ours_waits_for_its_add_on_and_goes_on_without_it_when_some
     }
 }
 
+/// They are made of what Cluster API makes once it may.
+#[tokio::test]
+async fn the_making_of_a_cluster_whose_values_cannot_be_made_yet_waits_for_its_release_alone() {
+    let create = json!({ "cluster": cluster(14, CLASS) });
+    let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    for (downloaded, retry) in [("True", 0), ("False", 5)] {
+        let mut addon = addon(&json!({}));
+        addon["status"]["target"] = Value::Null;
+        addon["status"]["conditions"] = json!([
+            condition("Ready", "False"),
+            condition("ClusterStackReleaseDownloaded", downloaded),
+            condition("ClusterAddonConfigValidated", "True"),
+            condition("HelmChartTemplated", "False"),
+        ]);
+        let world = World {
+            addons: vec![addon],
+            ..ours()
+        };
+        let replica = Replica::new(&world).await;
+        let answer = replica.ask("beforeclustercreate/before-cluster-create", &create).await;
+        assert_eq!(answer["retryAfterSeconds"], retry, "{answer}");
+    }
+}
+
 /// Cluster API asks whichever replica the Service gives it.
 #[tokio::test]
 async fn all_replicas_give_the_same_answers() {
