@@ -4,7 +4,7 @@
 mod facts;
 mod mark;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crds::names::ReleaseTag;
@@ -56,6 +56,8 @@ pub(crate) struct Clusters {
     watch: ProjectedWatch<Kept>,
     /// Those that have a ClusterAddon.
     tended: Arc<RwLock<HashSet<Place>>>,
+    /// Why those that shall have a ClusterAddon have none, where making it failed.
+    unmade: RwLock<HashMap<Place, String>>,
     client: Client,
     discovery: Discovery,
     listed: SharedAnswer<Users, ClustersError>,
@@ -133,6 +135,7 @@ impl Clusters {
         let clusters = Self {
             watch,
             tended,
+            unmade: RwLock::default(),
             client: reader,
             discovery: kinds,
             listed: SharedAnswer::default(),
@@ -208,6 +211,21 @@ impl Clusters {
     pub(crate) fn forget(&self, namespace: &str, name: &str) {
         let mut tended = self.tended.write().unwrap_or_else(PoisonError::into_inner);
         tended.remove(&(namespace.to_owned(), name.to_owned()));
+    }
+
+    /// Its ClusterAddon was to be made: nothing is in the way, or this.
+    pub(crate) fn note_unmade(&self, place: &Place, why: Option<&str>) {
+        let mut unmade = self.unmade.write().unwrap_or_else(PoisonError::into_inner);
+        match why {
+            Some(why) => drop(unmade.insert(place.clone(), why.to_owned())),
+            None => drop(unmade.remove(place)),
+        }
+    }
+
+    /// What was in the way of its ClusterAddon when it was to be made last.
+    pub(crate) fn unmade(&self, namespace: &str, name: &str) -> Option<String> {
+        let unmade = self.unmade.read().unwrap_or_else(PoisonError::into_inner);
+        unmade.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
     /// The Clusters (`namespace/name`) that use a release now, as the API server itself says. A watch may be behind by as long as it takes to begin

@@ -127,7 +127,11 @@ async fn look(context: Arc<Context>, place: ClusterPlace) -> (ClusterPlace, Resu
             return Ok(());
         };
         let seen_to = Box::pin(see_to(&context, addons, &namespace, &name)).await;
-        seen_to.map(drop).map_err(|error| error.words())
+        let done = seen_to.map(drop).map_err(|error| error.words());
+        context
+            .clusters
+            .note_unmade(&(namespace, name), done.as_ref().err().map(String::as_str));
+        done
     });
     let done = match done.await {
         Ok(done) => done.map_err(Failed::Refused),

@@ -106,7 +106,8 @@ fn asked(hook: &str, handler: &str) -> Option<Hook> {
 
 impl Desk {
     fn answer(&self, call: &Call) -> HookAnswer {
-        let listed = self.sight.listed(&call.cluster);
+        let unmade = self.sight.unmade(&call.cluster);
+        let listed = self.sight.listed(&call.cluster, unmade.as_deref());
         let addon = self.sight.addon(&call.cluster);
         let answer = answer(call, addon.as_deref(), listed, Timestamp::now());
         if let Some(addon) = &addon

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use crate::clusters::ClusterSight;
+use crate::clusters::{ClusterSight, Clusters};
 
 /// The eyes of the hook server.
 pub(super) struct Sight {
@@ -25,18 +25,25 @@ pub(super) struct Sight {
     namespace: String,
     addons: ProjectedWatch<ClusterAddon>,
     releases: ProjectedWatch<()>,
+    /// Those of whoever makes ClusterAddons in this process.
+    clusters: Arc<Clusters>,
 }
 
 impl Sight {
     /// Begins to watch. The process is ready when all of both kinds were seen once.
     pub(super) fn start(
         client: &Client,
-        clusters: &ClusterSight,
+        sight: &ClusterSight,
         namespace: &str,
         readiness: &Readiness,
         stop: &CancellationToken,
     ) -> Self {
-        let ClusterSight { discovery, crds, .. } = clusters;
+        let ClusterSight {
+            discovery,
+            crds,
+            clusters,
+            ..
+        } = sight;
         let watched = |kind: &str| Watched {
             namespace: namespace.to_owned(),
             ..GroupKind::new(GROUP, kind).into()
@@ -67,6 +74,7 @@ impl Sight {
             namespace: namespace.to_owned(),
             addons,
             releases,
+            clusters: Arc::clone(clusters),
         }
     }
 
@@ -75,11 +83,17 @@ impl Sight {
         self.addons.get(&cluster.namespace, &name_for(&cluster.name))
     }
 
+    /// What was in the way of it, where this process makes it.
+    pub(super) fn unmade(&self, cluster: &ClusterSeen) -> Option<String> {
+        self.clusters.unmade(&cluster.namespace, &cluster.name)
+    }
+
     /// What is known of it and of the release of its class. Asked before [`Self::addon`]: a list that ends in between must not count.
-    pub(super) fn listed(&self, cluster: &ClusterSeen) -> Listed {
+    pub(super) fn listed<'a>(&self, cluster: &ClusterSeen, unmade: Option<&'a str>) -> Listed<'a> {
         Listed {
             addons: self.addons.synced(),
             release: self.release(cluster),
+            unmade,
         }
     }
 

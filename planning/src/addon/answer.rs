@@ -89,11 +89,14 @@ impl Call {
 
 /// What the process that answers knows so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct Listed<'a> {
     /// All ClusterAddons.
     pub addons: bool,
     /// The ClusterStackRelease of the Cluster's class.
     pub release: ReleaseListed,
+    /// Why the ClusterAddon could not be made when that was tried last; known where it is tried alone.
+    #[serde(borrow)]
+    pub unmade: Option<&'a str>,
 }
 
 /// Whether there is a ClusterStackRelease.
@@ -133,7 +136,7 @@ pub enum HookStatus {
 ///
 /// A Cluster whose class is not ours goes on at once. Of ours it goes on when the status is about this Cluster and about no earlier one, its target has class and
 /// version of the Cluster in the request, and no stage up to the moment of the hook is left: what was done for another target counts for nothing.
-pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed, now: Timestamp) -> HookAnswer {
+pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now: Timestamp) -> HookAnswer {
     let Call { hook, cluster, .. } = call;
     let is_named_like_ours = cluster
         .topology
@@ -155,11 +158,23 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed, now: Ti
     match (addon, listed.release) {
         (None, ReleaseListed::Absent) => go_on("the class of the Cluster belongs to no cluster stack"),
         (None, _) if *hook == Hook::BeforeClusterDelete => go_on("the cluster has no add-ons"),
-        (None, _) => Hold::unseen("the ClusterAddon has not been made yet").answer(call),
+        (None, _) => unmade(listed.unmade).answer(call),
         (Some(addon), ReleaseListed::Absent) if !is_begun(addon) => {
             go_on("the class of the Cluster belongs to no cluster stack")
         }
         (Some(addon), _) => of_addon(call, addon, now),
+    }
+}
+
+/// There is no ClusterAddon. Who answers may be another replica than the one that makes it.
+fn unmade(why: Option<&str>) -> Hold {
+    match why {
+        None => Hold::unseen(
+            "the ClusterAddon has not been made yet; if that stays, the log of the operator that leads says why",
+        ),
+        Some(why) => Hold::unseen(&format!(
+            "the ClusterAddon could not be made, and is tried again: {why}"
+        )),
     }
 }
 

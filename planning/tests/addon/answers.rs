@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 
 use crate::given::{CLASS, annotated, at, cluster_value, target};
 
-const PRESENT: Listed = Listed {
+const PRESENT: Listed<'static> = Listed {
     addons: true,
     release: ReleaseListed::Present,
+    unmade: None,
 };
-const ABSENT: Listed = Listed {
+const ABSENT: Listed<'static> = Listed {
     addons: true,
     release: ReleaseListed::Absent,
+    unmade: None,
 };
 
 fn call_of(hook: Hook, cluster: &Value, version: &str) -> Call {
@@ -76,6 +78,7 @@ fn clusters_of_other_classes_go_on_at_once() {
     let unlisted = Listed {
         addons: false,
         release: ReleaseListed::NotYet,
+        unmade: None,
     };
     assert!(goes_on(&answer(&foreign, None, unlisted, at(0))));
     // Named like ours, and of another tool: with what the Go operator made for it, too.
@@ -92,6 +95,30 @@ fn clusters_of_other_classes_go_on_at_once() {
         ABSENT,
         at(0)
     )));
+}
+
+#[test]
+fn a_cluster_whose_add_on_cannot_be_made_is_told_why() {
+    let create = call(Hook::BeforeClusterCreate);
+    let refused = Listed {
+        unmade: Some("failed to create the ClusterAddon cluster-addon-web: exceeded quota: few"),
+        ..PRESENT
+    };
+    for (listed, words) in [
+        (
+            refused,
+            "could not be made, and is tried again: failed to create the ClusterAddon cluster-addon-web: exceeded quota",
+        ),
+        (PRESENT, "has not been made yet; if that stays"),
+    ] {
+        let held = answer(&create, None, listed, at(0));
+        assert!(!goes_on(&held) && held.message.contains(words), "{}", held.message);
+    }
+    let made = addon(vec![row(Hook::BeforeClusterCreate, "a", StagePhase::Pending)]);
+    assert_eq!(
+        answer(&create, Some(&made), refused, at(0)),
+        answer(&create, Some(&made), PRESENT, at(0))
+    );
 }
 
 #[test]

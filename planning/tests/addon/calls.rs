@@ -54,7 +54,12 @@ fn a_call_that_is_read_from_bytes_is_answered_as_one_of_which_everything_is_know
             );
             for addons in [false, true] {
                 let release = ReleaseListed::Present;
-                let of = |call| answer(call, None, Listed { addons, release }, at(100));
+                let listed = Listed {
+                    addons,
+                    release,
+                    unmade: None,
+                };
+                let of = |call| answer(call, None, listed, at(100));
                 assert_eq!(of(&read), of(&whole), "{hook}");
             }
         }
@@ -85,6 +90,7 @@ fn a_cluster_in_a_namespace_that_the_operator_does_not_look_after_goes_on_at_onc
     let listed = Listed {
         addons: false,
         release: ReleaseListed::OutOfScope,
+        unmade: None,
     };
     for hook in Hook::ALL {
         assert_eq!(

@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::{ServiceExt, service_fn};
 
 use super::*;
-use crate::clusters::{ClusterSight, Keeps};
+use crate::clusters::{ClusterSight, Clusters, Keeps};
 use crate::hooks::apart;
 
 const CLASS: &str = "docker-harbor-1-34-v1";
@@ -220,6 +220,7 @@ fn addon(annotations: &Value) -> Value {
 struct Replica {
     router: Router,
     registry: Registry,
+    clusters: Arc<Clusters>,
     _stop: DropGuard,
 }
 
@@ -246,6 +247,7 @@ impl Replica {
         Self {
             router: router(desk),
             registry,
+            clusters: clusters.clusters,
             _stop: stop.drop_guard(),
         }
     }
@@ -411,6 +413,24 @@ async fn a_cluster_of_ours_waits_for_its_add_on_and_goes_on_without_it_when_some
         };
         let answer = Replica::new(&world).await.ask(path, &create).await;
         assert_eq!(answer["retryAfterSeconds"], retry, "{answer}");
+    }
+}
+
+/// Where this process makes them; the others say where to look.
+#[tokio::test]
+async fn a_cluster_whose_add_on_is_refused_is_told_the_words_of_the_api_server() {
+    let replica = Replica::new(&ours()).await;
+    let path = "beforeclustercreate/before-cluster-create";
+    let create = json!({ "cluster": cluster(14, CLASS) });
+    let place = ("team".to_owned(), "web".to_owned());
+    for (why, words) in [
+        (Some("exceeded quota: few"), "is tried again: exceeded quota: few"),
+        (None, "has not been made yet"),
+    ] {
+        replica.clusters.note_unmade(&place, why);
+        let held = replica.ask(path, &create).await;
+        let message = held["message"].as_str().unwrap_or_default();
+        assert!(held["retryAfterSeconds"] == 2 && message.contains(words), "{held}");
     }
 }
 

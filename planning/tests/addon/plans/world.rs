@@ -340,6 +340,7 @@ impl World {
         let listed = Listed {
             addons: true,
             release: ReleaseListed::Present,
+            unmade: None,
         };
         let answer = answer(&call, self.addon.as_ref(), listed, self.now());
         assert_eq!(answer.retry_after_seconds, 0, "{answer:?}: {:#?}", self.status());

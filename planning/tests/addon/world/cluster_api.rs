@@ -75,6 +75,7 @@ impl World {
         let listed = Listed {
             addons: true,
             release: ReleaseListed::Present,
+            unmade: None,
         };
         let given = answer(&call, Some(snapshot), listed, at(self.second));
         if trouble.is_doubled {
