@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::client::ClientBuilder;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tower::Layer;
 
 use super::kubeconfig::{Access, secret_name};
@@ -49,6 +49,8 @@ type Standing = (Link, Told);
 enum Trouble {
     /// There is no kubeconfig.
     Absent,
+    /// Nobody could read it.
+    Unread(Reason),
     For(Reason),
 }
 
@@ -56,6 +58,14 @@ impl From<Reason> for Trouble {
     fn from(reason: Reason) -> Self {
         Self::For(reason)
     }
+}
+
+/// What the Secret says beside what the connection was made of.
+enum Reread {
+    Same,
+    Another,
+    /// Nobody could read it.
+    Failed,
 }
 
 /// How a connection ended.
@@ -144,7 +154,7 @@ impl Task {
         let workload = &self.entry.workload;
         let secrets: Api<Secret> = Api::namespaced(self.owner.management.clone(), &workload.namespace);
         let read = secrets.get_opt(&secret_name(&workload.name)).await;
-        let Some(secret) = read.map_err(|error| unread(&error))? else {
+        let Some(secret) = read.map_err(|error| Trouble::Unread(unread(&error)))? else {
             self.entry.has_read(None);
             return Err(Trouble::Absent);
         };
@@ -167,12 +177,19 @@ impl Task {
         self.owner.tell(News::Connected { uid }).await;
         let silence = patience.spread(SILENCE);
         let mut quiet_until = Instant::now();
+        // A Secret that could not be read is told of once, and may be the end of credentials that are still accepted.
+        let (mut pauses, mut read_again) = (patience.clone(), None);
         let end = loop {
             tokio::select! {
                 news = told.next(&self.entry.uid) => self.owner.tell(news).await,
-                () = self.entry.again.notified() => {
-                    if self.entry.is_secret_newer() && self.is_renewed(&link).await {
-                        break End::Renewed;
+                () = self.told_or_at(read_again) => {
+                    read_again = match self.newer(&link).await {
+                        Reread::Another => break End::Renewed,
+                        Reread::Failed => Some(Instant::now() + pauses.pause(None)),
+                        Reread::Same => None,
+                    };
+                    if read_again.is_none() {
+                        pauses.forget();
                     }
                 }
                 () = worried(&link, quiet_until, silence) => {
@@ -190,12 +207,31 @@ impl Task {
         end
     }
 
-    /// Whether the Secret says something else than what the connection was made of.
-    async fn is_renewed(&self, link: &Link) -> bool {
+    /// The same, or until then.
+    async fn told_or_at(&self, at: Option<Instant>) {
+        match at {
+            Some(at) => {
+                let _ = timeout_at(at, self.told()).await;
+            }
+            None => self.told().await,
+        }
+    }
+
+    /// Reads the Secret again if another version of it was heard of.
+    async fn newer(&self, link: &Link) -> Reread {
+        if self.entry.is_secret_newer() {
+            self.reread(link).await
+        } else {
+            Reread::Same
+        }
+    }
+
+    async fn reread(&self, link: &Link) -> Reread {
         match self.read_access().await {
-            Ok(access) => !access.is_same(link.access()),
-            // What cannot be read or used now says nothing about a connection that stands.
-            Err(_) => false,
+            Ok(access) if !access.is_same(link.access()) => Reread::Another,
+            Err(Trouble::Unread(_)) => Reread::Failed,
+            // What is not there or cannot be used says nothing about a connection that stands; the next version is told of.
+            Ok(_) | Err(Trouble::Absent | Trouble::For(_)) => Reread::Same,
         }
     }
 
@@ -211,7 +247,7 @@ impl Task {
         match asked {
             Ok(()) => Ok(()),
             Err(reason) if reason.is_of_credentials() => {
-                if self.is_renewed(link).await {
+                if matches!(self.reread(link).await, Reread::Another) {
                     return Err(End::Renewed);
                 }
                 Err(End::Lost(reason.into()))
@@ -226,7 +262,7 @@ impl Task {
     async fn lose(&self, trouble: Trouble, patience: &mut Patience) {
         let reason = match trouble {
             Trouble::Absent => None,
-            Trouble::For(reason) => Some(reason),
+            Trouble::Unread(reason) | Trouble::For(reason) => Some(reason),
         };
         let pause = patience.pause(reason.as_ref());
         let now = Instant::now();

@@ -19,7 +19,7 @@ const LONGEST_AFTER: Duration = Duration::from_mins(1);
 const LONGEST_REFUSED: Duration = Duration::from_mins(5);
 
 /// The pauses of one cluster.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Patience {
     uid: u64,
     failures: u32,

@@ -50,6 +50,8 @@ struct Inner {
     written: Mutex<Option<UnboundedReceiver<Value>>>,
     secrets_watched: Mutex<Vec<Asked>>,
     may_not_watch: AtomicBool,
+    /// How many reads of Secrets fail from now on.
+    unreadable: AtomicUsize,
     /// As many as there are wires that somebody holds.
     wires: Arc<()>,
 }
@@ -106,6 +108,14 @@ impl World {
                 return world.secrets(asked);
             }
             world.0.secret_reads.fetch_add(1, Ordering::SeqCst);
+            let fails = |left: usize| left.checked_sub(1);
+            let unreadable = &world.0.unreadable;
+            if unreadable
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails)
+                .is_ok()
+            {
+                return stub::refusal(403, "Forbidden", "not now", &json!({})).into();
+            }
             let name = asked.path.rsplit('/').next().unwrap_or_default();
             match world.0.secrets.lock().unwrap().get(name) {
                 Some((version, kubeconfig)) => {
@@ -360,6 +370,44 @@ async fn a_kubeconfig_that_says_something_else_connects_anew_and_one_that_says_t
     drop(first);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(world.wires(), 1, "the connection of the old kubeconfig has gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubeconfig_that_was_written_and_could_not_be_read_is_read_again_though_the_old_one_is_accepted() {
+    let world = World::new();
+    world.secret("one", 1, "old");
+    let (clusters, mut told) = world.clusters(World::settings());
+    clusters.follow("u", &workload("one"));
+    news(&mut told, connected).await;
+    world.secret("one", 2, "new");
+    let reads = world.secret_reads();
+    world.0.unreadable.store(3, Ordering::SeqCst);
+    let begun = Instant::now();
+    clusters.kubeconfig_written(("fleet", "one"), "2");
+    assert_eq!(news(&mut told, connected).await, [], "it was never given up");
+    let took = begun.elapsed();
+    assert!(
+        took > Duration::from_secs(5) && took < Duration::from_secs(10),
+        "ever later: {took:?}"
+    );
+    assert_eq!(
+        world.secret_reads(),
+        reads + 5,
+        "three in vain, one to see it, and one to connect"
+    );
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(world.secret_reads(), reads + 5, "nobody asks for what is told");
+    // What nobody can use is read once: the next version is told of.
+    world
+        .0
+        .secrets
+        .lock()
+        .unwrap()
+        .insert("one-kubeconfig".to_owned(), (3, json!({})));
+    clusters.kubeconfig_written(("fleet", "one"), "3");
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(world.secret_reads(), reads + 6);
+    assert!(clusters.get("u").connection().is_some());
 }
 
 #[tokio::test(start_paused = true)]
