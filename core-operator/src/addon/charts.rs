@@ -101,7 +101,7 @@ pub(crate) struct Sight {
     pub(crate) next: Next,
     /// What is otherwise than the release asks for, in words.
     pub(crate) note: Option<String>,
-    /// What nobody may read of the values, whoever repeats it.
+    /// What nobody may read of what the charts were made with, whoever repeats it.
     pub(crate) hidden: Hidden,
     /// Whether a file of the release is not what it was when it was verified.
     pub(crate) unreadable: bool,
@@ -196,7 +196,9 @@ impl ChartWork<'_> {
         }
         sight.memo = Some((memory.memo.stored(), memory.memo.drawn()));
         // API servers and conditions repeat it as well.
-        sight.hidden = sight.hidden.with(memory.memo.hidden());
+        let looked_up = memory.charts.values().map(OneChart::hidden);
+        let hidden = sight.hidden.with(memory.memo.hidden());
+        sight.hidden = looked_up.fold(hidden, |hidden, other| hidden.with(other));
         sight
     }
 
@@ -207,7 +209,7 @@ impl ChartWork<'_> {
         match (values, memory.charts.get_mut(folder)) {
             (Some((values, hidden)), Some(chart)) => {
                 let bodies = self.bodies_of(folder, &values, chart, &mut memory.memo).await;
-                let hidden = hidden.with(memory.memo.hidden());
+                let hidden = hidden.with(memory.memo.hidden()).with(chart.hidden());
                 bodies.map_err(|unrendered| hidden.unrendered(unrendered))
             }
             _ => Err(Unrendered::Awaited),
@@ -281,6 +283,7 @@ impl ChartWork<'_> {
         sight.brought.extend(seen.brought);
         sight.unreadable |= seen.unreadable;
         // What was remembered of the chart as well as what it has drawn just now.
-        sight.hidden.with(memo.hidden()).rendering(seen.rendering)
+        let hidden = sight.hidden.with(memo.hidden()).with(chart.hidden());
+        hidden.rendering(seen.rendering)
     }
 }

@@ -1,10 +1,13 @@
-//! What is in words of others that nobody may read of what the charts of a cluster are made with: what somebody has given them, and what they drew
-//! at random. Charts, Helm and API servers repeat values in what they say.
+//! What is in words of others that nobody may read of what the charts of a cluster are made with: what somebody has given them, what they drew at random, and
+//! what Secrets hold that they looked up. Charts, Helm and API servers repeat values in what they say.
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::slice;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use crds::redaction;
 use planning::objects::Rendering;
 use serde_json::Value;
@@ -12,9 +15,10 @@ use serde_json::Value;
 use crate::lanes::{Failed, Unrendered};
 
 /// What is said where nobody can tell what of the words may be said.
-const UNTOLD: &str = "its words are not told, because they may repeat values that the Cluster takes from a Secret or ConfigMap, or that its charts drew at random";
+const UNTOLD: &str = "its words are not told, because they may repeat values that the Cluster takes from a Secret or ConfigMap, \
+     that its charts drew at random, or that they looked up in Secrets";
 
-/// What was given and what was drawn, apart. Clones share it.
+/// What was given, what was drawn and what was looked up, apart. Clones share it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hidden(Vec<Arc<BTreeSet<String>>>);
 
@@ -31,6 +35,20 @@ impl Hidden {
         let mut hidden = BTreeSet::new();
         for value in values {
             collect(value, &mut hidden);
+        }
+        Self::default().with(&Self(vec![Arc::new(hidden)]))
+    }
+
+    /// Of what these Secrets and lists of Secrets hold.
+    pub(super) fn of_secrets<'s>(secrets: impl IntoIterator<Item = &'s Value>) -> Self {
+        let mut hidden = BTreeSet::new();
+        for secret in secrets {
+            let items = secret.get("items").and_then(Value::as_array);
+            let each = items.map_or_else(|| slice::from_ref(secret), Vec::as_slice);
+            let data = each.iter().filter_map(|secret| secret.get("data")?.as_object());
+            for encoded in data.flat_map(|data| data.values()).filter_map(Value::as_str) {
+                collect_data(encoded, &mut hidden);
+            }
         }
         Self::default().with(&Self(vec![Arc::new(hidden)]))
     }
@@ -98,6 +116,20 @@ fn collect(value: &Value, hidden: &mut BTreeSet<String>) {
     }
 }
 
+/// What a Secret holds under one key, as templates decode it, cut its ends and take it apart.
+fn collect_data(encoded: &str, hidden: &mut BTreeSet<String>) {
+    let bytes = STANDARD.decode(encoded).unwrap_or_default();
+    let Ok(text) = String::from_utf8(bytes) else {
+        hidden.insert(encoded.to_owned());
+        return;
+    };
+    if let Ok(parts @ (Value::Array(_) | Value::Object(_))) = serde_json::from_str(&text) {
+        collect(&parts, hidden);
+    }
+    hidden.insert(text.trim().to_owned());
+    hidden.insert(text);
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -114,6 +146,20 @@ mod tests {
         );
         assert_eq!(Hidden::default().without("sesame-open"), "sesame-open");
         assert!(!format!("{hidden:?}").contains("sesame"));
+    }
+
+    #[test]
+    fn words_lose_what_secrets_hold_however_a_template_takes_it_out() {
+        let secret = json!({ "metadata": { "name": "login" }, "data": {
+            "password": STANDARD.encode("sesame\n"),
+            "config": STANDARD.encode(r#"{"auths":{"registry":{"token":"salamis"}}}"#),
+            "key": STANDARD.encode([0xff, 0xfe, 0x80]),
+        } });
+        let hidden = Hidden::of_secrets([&json!({ "items": [secret] }), &Value::Null, &secret]);
+        assert_eq!(
+            hidden.without("login: sesame, c2VzYW1lCg==, c2VzYW1l, salamis of registry, //6A"),
+            "login: (not shown), (not shown), (not shown), (not shown) of registry, (not shown)"
+        );
     }
 
     #[test]

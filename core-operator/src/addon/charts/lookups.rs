@@ -12,6 +12,7 @@ use planning::digest::digest_of_everything;
 use rendering::answers::Lookup;
 use serde_json::{Value, json};
 
+use super::hidden::Hidden;
 use super::values::Changes;
 use crate::objects::Place;
 
@@ -66,6 +67,8 @@ impl LookupError {
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
     found: BTreeMap<Lookup, Value>,
+    /// What the Secrets among it hold.
+    hidden: Hidden,
     digest: Option<String>,
     /// When the oldest of it was found.
     at: Option<Timestamp>,
@@ -76,6 +79,11 @@ pub(crate) struct Lookups {
 impl Lookups {
     pub(crate) fn found(&self) -> &BTreeMap<Lookup, Value> {
         &self.found
+    }
+
+    /// What nobody may read, whoever repeats it.
+    pub(crate) fn hidden(&self) -> &Hidden {
+        &self.hidden
     }
 
     /// Changes with what was found.
@@ -123,7 +131,7 @@ impl Lookups {
         let before = self.found.len();
         self.found.retain(|lookup, _| asked.contains(lookup));
         if self.found.len() < before {
-            self.digest = None;
+            self.changed();
         }
         if self.found.is_empty() {
             self.at = None;
@@ -136,9 +144,15 @@ impl Lookups {
             return Err(LookupError::TooLarge);
         }
         self.found = found;
-        self.digest = None;
+        self.changed();
         self.at = Some(at);
         Ok(())
+    }
+
+    fn changed(&mut self) {
+        let secrets = self.found.iter().filter(|(lookup, _)| lookup.kind == "Secret");
+        self.hidden = Hidden::of_secrets(secrets.map(|(_, object)| object));
+        self.digest = None;
     }
 }
 

@@ -13,6 +13,7 @@ use rendering::answers::{Answers, Asked, Lookup, Seeded};
 use rendering::{ChartValues, Rendered};
 
 use super::ChartWork;
+use super::hidden::Hidden;
 use super::lookups::Lookups;
 use super::memo::Memo;
 use crate::charts::{ADDON_NAMESPACE, AddonChart, Plate};
@@ -66,6 +67,11 @@ impl OneChart {
     /// What its templates asked of the memo, if it was rendered.
     pub(super) fn asked(&self) -> Option<BTreeSet<&Asked>> {
         self.made_from.is_some().then(|| self.asked.iter().collect())
+    }
+
+    /// What nobody may read of what it looked up, whoever repeats it.
+    pub(super) fn hidden(&self) -> &Hidden {
+        self.lookups.hidden()
     }
 
     pub(super) fn try_again(&mut self) {

@@ -297,6 +297,25 @@ async fn what_a_chart_says_that_looked_up_a_secret_is_told_without_its_words() {
 }
 
 #[tokio::test]
+async fn what_api_servers_say_to_what_a_chart_made_of_a_secret_is_told_without_that() {
+    const COPY: &str = "{{- $secret := lookup \"v1\" \"Secret\" \"kube-system\" \"login\" }}\napiVersion: v1\nkind: ConfigMap\n\
+        metadata: {name: login, namespace: kube-system}\ndata: {login: {{ $secret.data.password | b64dec | trim | quote }}}\n";
+    let world = World::new(&staged(&[("copy", COPY, None)]));
+    world.cluster(&json!({}));
+    world.workload.apply(&json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "login", "namespace": "kube-system" },
+        "data": { "password": "c2FsYW1pcwo=" },
+    }));
+    let mut one = Remembering::new(&world, "one").await;
+    let rendered = |sight: &Sight| matches!(sight.charts.get("copy"), Some(Rendering::Rendered { .. }));
+    let sight = one.look_until(rendered).await;
+    assert_eq!(
+        sight.hidden.without("denied: data.login is \"salamis\""),
+        "denied: data.login is \"(not shown)\""
+    );
+}
+
+#[tokio::test]
 async fn what_a_chart_says_is_told_without_what_was_drawn_for_its_cluster() {
     const TELLER: &str = "{{- $password := randAlphaNum 20 }}{{- if eq .Values.zone \"south\" }}\n\
         {{- fail (printf \"the password is %s\" $password) }}{{ end }}\napiVersion: v1\nkind: Secret\nmetadata: {name: login}\n\
