@@ -278,7 +278,7 @@ async fn others_may_go(journey: &Journey) -> Result<()> {
 }
 
 #[test]
-fn add_ons_of_the_go_operator_are_taken_over_in_every_state_and_given_back_while_nothing_flickers() -> Result<()> {
+fn f48_add_ons_of_the_go_operator_are_taken_over_in_every_state_and_given_back_while_nothing_flickers() -> Result<()> {
     journey(async |journey| {
         let options = Options {
             audit_bodies: true,

@@ -217,7 +217,7 @@ fn what_must_hold_after_has_to_hold_once_for_a_target_and_again_for_the_next() {
 
 /// F11, F13: nothing of an older release is asked for, and what deletes is a stage like others.
 #[test]
-fn stages_that_are_new_or_gone_between_versions_are_those_of_the_target() {
+fn f11_f13_stages_that_are_new_or_gone_between_versions_are_those_of_the_target() {
     let layout = listed("{BeforeClusterUpgrade: [{name: old, action: delete}, {name: a, action: apply}]}");
     let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
     driven.see(0, done());
@@ -478,7 +478,7 @@ fn a_cluster_that_is_to_go_waits_a_bounded_time_for_its_stages_whoever_loses_the
 
 /// F14, F10: what led here is known without the status, and without the release that was before.
 #[test]
-fn whether_a_cluster_is_new_is_known_without_the_status() {
+fn f14_f10_whether_a_cluster_is_new_is_known_without_the_status() {
     let (v1, v2) = (target("v1", "v1.33.1"), target("v2", "v1.33.1"));
     let there = there();
     let marks = |annotations: &[(&str, &str)]| Marks::of(&annotated(annotations));
@@ -510,7 +510,7 @@ fn whether_a_cluster_is_new_is_known_without_the_status() {
 
 /// F48, F10: of the state in the spec that the Go operator kept, the class is read until our annotation is there; nothing else of it decides.
 #[test]
-fn the_spec_of_the_go_operator_decides_only_whether_its_creation_is_over() {
+fn f48_f10_the_spec_of_the_go_operator_decides_only_whether_its_creation_is_over() {
     let v1 = target("v1", "v1.33.1");
     let there = there();
     let of = |class: &str, annotations: &[(&str, &str)]| {
