@@ -1,5 +1,6 @@
 //! Add-ons in a cluster: what its API server tells of wakes those that it concerns, and nobody asks in between.
 
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -10,7 +11,7 @@ use operator_kit::workload::Dial;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use super::super::{STACK, operated_over, publish, until};
+use super::super::{RELEASES_DIRECTORY, STACK, operated_over, publish, until};
 use super::*;
 use crate::workloads::tests::{Wires, good_kubeconfig};
 
@@ -69,6 +70,36 @@ static NEWER: LazyLock<TempDir> = LazyLock::new(|| {
         }
     }
     publish(root.path(), "docker-harbor-1-34", &files, &["v1"]);
+    root
+});
+
+/// The stage of the network has a minute and may fail, and another comes after it.
+static FORGIVING: LazyLock<TempDir> = LazyLock::new(|| {
+    let root = TempDir::new().expect("a folder");
+    let config = "apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\naddonStages:\n  AfterControlPlaneInitialized:\n  - name: network\n    \
+        action: apply\n    timeout: 60s\n    onFailure: continue\n    waitForPreCondition:\n      objects:\n      \
+        - {key: tide, apiVersion: v1, kind: ConfigMap, name: tide, namespace: fleet}\n      conditions: tide.data.level == \"high\"\n  \
+        - {name: crane, action: apply}\n";
+    let crane = [
+        (
+            "cluster-addon/crane/Chart.yaml",
+            "apiVersion: v2\nname: crane\ntype: application\nversion: v0\n",
+        ),
+        ("cluster-addon/crane/values.yaml", "{}\n"),
+        (
+            "cluster-addon/crane/templates/crane.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: crane, namespace: fleet}\n",
+        ),
+    ];
+    let is_of_class = |(path, _): &(&str, &str)| !path.starts_with("cluster-addon");
+    let files = STACK.into_iter().filter(is_of_class).chain(STAGES).chain(crane);
+    let text = |(path, text)| (path, if path == "clusteraddon.yaml" { config } else { text });
+    publish(
+        root.path(),
+        "docker-harbor-1-34",
+        &files.map(text).collect::<Vec<_>>(),
+        &["v1"],
+    );
     root
 });
 
@@ -187,6 +218,75 @@ fn without_a_watch_what_a_stage_waits_for_is_read_now_and_then() {
         let begun = Instant::now();
         until(|| is_there(workload)).await;
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn a_stage_that_may_fail_holds_what_follows_for_its_time_and_is_done_when_it_can_be() {
+    reaching_through(
+        FORGIVING.path(),
+        &[],
+        0,
+        async |Reached { server, workload, .. }| {
+            let stage = || server.find(ADDON, NAME)["status"]["stages"][0].clone();
+            assert!(
+                !workload.find("ConfigMap", "crane").is_null(),
+                "nothing waits for it any more"
+            );
+            assert!(!is_there(workload));
+            assert_eq!(stage()["passedOver"], true, "{:#}", stage());
+            assert!(told(server, NAME, "Ready").starts_with("False/"), "nor is all done");
+            workload.apply(&tide("high"));
+            soon(|| is_there(workload)).await;
+            sleep(LONG).await;
+            assert!(told(server, NAME, "Ready").starts_with("True/"));
+            assert_eq!(
+                (&stage()["phase"], &stage()["passedOver"]),
+                (&json!("done"), &Value::Null)
+            );
+        },
+    );
+}
+
+/// With its first release that could not be downloaded the Go operator ended, or never downloaded another one.
+#[test]
+fn f9_a_release_that_cannot_be_had_ends_nobody_and_its_add_ons_come_once_it_can() {
+    let root = TempDir::new().expect("a folder");
+    let files = |mesh: &'static str| {
+        let is_of_class = |(path, _): &(&str, &str)| !path.starts_with("cluster-addon");
+        let files = STACK.into_iter().filter(is_of_class).chain(STAGES);
+        let text = move |path: &str, text: &str| match path {
+            "clusteraddon.yaml" => UNCONDITIONAL.replace("v1beta2", "v1beta1"),
+            _ => text.replace("mesh: fine", mesh),
+        };
+        files
+            .map(move |(path, given)| (path, text(path, given)))
+            .collect::<Vec<_>>()
+    };
+    publish(root.path(), "docker-harbor-1-34", &files("mesh: fine"), &["v1"]);
+    publish(root.path(), "docker-harbor-1-34", &files("mesh: coarse"), &["v2"]);
+    let second = "docker-harbor-1-34-v2";
+    let (there, away) = (
+        root.path().join(RELEASES_DIRECTORY).join(second),
+        root.path().join("away"),
+    );
+    fs::rename(&there, &away).expect("it is taken away");
+    reaching_through(root.path(), &[], 0, async |Reached { server, workload, .. }| {
+        let mesh = || workload.find("ConfigMap", "nets")["data"]["mesh"].clone();
+        until(|| mesh() == "fine").await;
+        server.apply(&stack(&["v1", "v2"]));
+        server.apply(&with_control_plane(cluster("wharf", second)));
+        sleep(LONG).await;
+        assert!(
+            told(server, NAME, "Ready").starts_with("False/"),
+            "{:#}",
+            server.find(ADDON, NAME)
+        );
+        assert_eq!(mesh(), "fine", "what is there stays");
+        fs::rename(&away, &there).expect("it is given back");
+        let now = json!({ "metadata": { "annotations": { labels::REQUESTED_AT: "now" } } });
+        server.merge("ClusterStack", "harbor", &now);
+        until(|| mesh() == "coarse" && told(server, NAME, "Ready").starts_with("True/")).await;
     });
 }
 
