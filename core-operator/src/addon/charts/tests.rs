@@ -307,8 +307,9 @@ async fn what_api_servers_say_to_what_a_chart_made_of_a_secret_is_told_without_t
         "data": { "password": "c2FsYW1pcwo=" },
     }));
     let mut one = Remembering::new(&world, "one").await;
-    let rendered = |sight: &Sight| matches!(sight.charts.get("copy"), Some(Rendering::Rendered { .. }));
-    let sight = one.look_until(rendered).await;
+    let sight = one
+        .look_until(|sight| matches!(sight.charts.get("copy"), Some(Rendering::Rendered { .. })))
+        .await;
     assert_eq!(
         sight.hidden.without("denied: data.login is \"salamis\""),
         "denied: data.login is \"(not shown)\""

@@ -93,7 +93,8 @@ static FORGIVING: LazyLock<TempDir> = LazyLock::new(|| {
     ];
     let is_of_class = |(path, _): &(&str, &str)| !path.starts_with("cluster-addon");
     let files = STACK.into_iter().filter(is_of_class).chain(STAGES).chain(crane);
-    let text = |(path, text)| (path, if path == "clusteraddon.yaml" { config } else { text });
+    let text =
+        |(path, text): (&'static str, &'static str)| (path, if path == "clusteraddon.yaml" { config } else { text });
     publish(
         root.path(),
         "docker-harbor-1-34",
