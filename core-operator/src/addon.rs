@@ -2,6 +2,7 @@
 //!
 //! Clusters that have no ClusterAddon yet have no place in the queue of the driver: [`making`] is theirs.
 
+mod allowance;
 mod charts;
 mod conditions;
 mod consents;

@@ -1,7 +1,6 @@
 //! The provider's objects: release objects and templates, of whatever kinds the stacks name, followed by one watch per kind.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io;
 use std::sync::Arc;
 
 use crds::conditions::one_line;
@@ -12,12 +11,12 @@ use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
+use operator_kit::parts::bytes_of;
 use operator_kit::projection::{ProjectedWatch, Unlisted};
 use operator_kit::shallow::Shallow;
 use planning::digest::digest_of_everything;
 use planning::release::ProviderProgress;
 use planning::stack::{LAST_APPLIED, ProviderObject, release_kind};
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -200,29 +199,6 @@ fn kept(
         phase: text(status, "phase", PHASE_BYTES),
         message: text(status, "message", MESSAGE_BYTES).or_else(|| ready_message(status)),
         progress: status.get("progress").and_then(progress),
-    }
-}
-
-/// How long a value is as JSON.
-fn bytes_of(value: &impl Serialize) -> usize {
-    struct Count(usize);
-
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut count = Count(0);
-    // JSON that was read can be written; what could not would be too large.
-    match serde_json::to_writer(&mut count, value) {
-        Ok(()) => count.0,
-        Err(_) => usize::MAX,
     }
 }
 

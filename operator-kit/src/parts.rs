@@ -3,6 +3,9 @@
 //! Bytes are counted as they come, before anybody makes anything of them. Only where values begin is looked at; whether it is JSON at all is found out by
 //! whoever reads it.
 
+use std::io;
+
+use serde::Serialize;
 use serde_json::Value;
 
 /// What a list or a map counts, besides what is in it: a map has room for eleven fields as soon as it has one, and where each element of a list is a whole
@@ -57,6 +60,29 @@ pub fn parts_of(value: &Value) -> usize {
         Value::Array(elements) => within(elements.len(), elements.iter().map(parts_of).sum()),
         Value::Object(fields) => within(fields.len(), fields.values().map(parts_of).sum()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// How long a value is as JSON.
+pub fn bytes_of(value: &impl Serialize) -> usize {
+    struct Count(usize);
+
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut count = Count(0);
+    // JSON that was read can be written; what could not would be too large.
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => usize::MAX,
     }
 }
 

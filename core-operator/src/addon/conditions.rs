@@ -2,17 +2,28 @@
 //! stage waits for a condition its objects are followed: whatever becomes of them wakes the add-on, and nobody asks again in between.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crds::cluster_addon::{ClusterAddonStatus, StagePhase};
 use crds::release_files::{WaitForCondition, WatchedObject};
 use expressions::{Missing, Outcome, STEPS, evaluate, parse};
+use operator_kit::client::OBJECT_LIMIT;
 use operator_kit::failure::chain;
-use operator_kit::object::ObjectKey;
+use operator_kit::object::{ObjectKey, json_of};
+use operator_kit::parts::MOST_PARTS;
 use planning::addon::{ConditionSeen, Stage, StageConditions, StageKey, outdated};
 use serde_json::Value;
 
+use super::allowance::{Allowance, Limits, Spent};
 use super::charts::Hidden;
 use crate::objects::Place;
+
+/// What the objects of a condition may take together: as much as one answer.
+const LIMITS: Limits = Limits {
+    bytes: OBJECT_LIMIT,
+    parts: MOST_PARTS,
+    time: Duration::from_mins(1),
+};
 
 /// What was seen of conditions.
 #[derive(Default)]
@@ -60,8 +71,9 @@ impl Evaluated {
             Err(error) => return fails(chain(&error)),
         };
         let mut objects = BTreeMap::new();
+        let mut allowance = Allowance::new(LIMITS);
         for object in &condition.objects {
-            match read(place, object).await {
+            match read(place, object, &mut allowance).await {
                 Ok(found) => drop(objects.insert(object.key.clone(), found)),
                 Err(message) => {
                     self.is_unread = true;
@@ -117,13 +129,16 @@ fn fails(message: String) -> ConditionSeen {
 }
 
 /// The object as the API server has it now; nothing where there is none.
-async fn read(place: &Place, object: &WatchedObject) -> Result<Option<Value>, String> {
+async fn read(place: &Place, object: &WatchedObject, allowance: &mut Allowance) -> Result<Option<Value>, String> {
     let (key, (_, version)) = (key_of(object), group_and_version(object));
-    let found = place.read_in(&key, version).await;
+    let spent = |spent: Spent| format!("the condition reads {spent}, up to the {key}: let it be about less");
+    let found = allowance.wait(place.read_in(&key, version)).await.map_err(spent)?;
     let found = found.map_err(|error| format!("failed to read the {key}: {}", chain(&error)))?;
-    found
-        .map(|found| serde_json::to_value(&found).map_err(|error| format!("unable to understand the {key}: {error}")))
-        .transpose()
+    let found = found.map(json_of);
+    if let Some(found) = &found {
+        allowance.take(found).map_err(spent)?;
+    }
+    Ok(found)
 }
 
 fn key_of(object: &WatchedObject) -> ObjectKey {
@@ -180,12 +195,15 @@ fn is_secret(object: &WatchedObject) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use crds::cluster_addon::StageAction;
     use crds::release_files::OnFailure;
+    use operator_kit::crd_watch::CrdWatch;
+    use operator_kit::discovery::Discovery;
+    use operator_kit::in_memory::{Served, Server};
+    use operator_kit::objects::{Marked, ObjectWatches};
     use planning::addon::Hook;
     use serde_json::json;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
 
@@ -207,6 +225,64 @@ mod tests {
             &evaluate(&parse(text).expect("an expression"), &objects, STEPS),
             &[object],
         )
+    }
+
+    static SERVED: [Served; 3] = [
+        Served::of_the_cluster(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        ),
+        Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
+        Served::namespaced("", "v1", "ConfigMap", "configmaps"),
+    ];
+
+    fn place(server: &Server, stop: &CancellationToken) -> Place {
+        let client = server.client();
+        let discovery = Discovery::new(client.clone());
+        let marked = Marked::by("label", "one");
+        Place {
+            crds: CrdWatch::start_elsewhere(client.clone(), discovery.clone(), stop.clone()),
+            objects: ObjectWatches::new(client.clone(), discovery.clone(), marked, stop.clone()).0,
+            client,
+            discovery,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_condition_about_more_than_fits_into_one_answer_is_told_and_the_rest_is_not_read() {
+        let server = Server::new(&SERVED, None);
+        server.apply(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "kube-system" } }));
+        let names = ["a", "b", "c", "d", "e", "f"];
+        for name in names {
+            server.apply(&json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "kube-system" },
+                "data": { "text": "x".repeat(2 << 20) },
+            }));
+        }
+        let object = |name: &str| WatchedObject {
+            key: name.to_owned(),
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            name: name.to_owned(),
+            namespace: "kube-system".to_owned(),
+        };
+        let condition = |names: &[&str]| WaitForCondition {
+            objects: names.iter().copied().map(object).collect(),
+            conditions: "a.data.text != \"\"".to_owned(),
+        };
+        let stop = CancellationToken::new();
+        let _stop = stop.clone().drop_guard();
+        let place = place(&server, &stop);
+        let mut seen = Evaluated::default();
+        let few = seen.condition(&place, Some(&condition(&names[..3]))).await;
+        assert_eq!(few, ConditionSeen::Holds);
+        let all = seen.condition(&place, Some(&condition(&names))).await;
+        let words = "the condition reads more than 8388608 bytes of objects, up to the ConfigMap kube-system/d: let it be about less";
+        assert_eq!(all, fails(words.to_owned()));
+        let asked = names.map(|name| server.calls_about("ConfigMap", name));
+        assert_eq!(asked, [2, 2, 2, 1, 0, 0]);
     }
 
     #[test]

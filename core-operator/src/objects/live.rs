@@ -38,12 +38,12 @@ fn has_written(entries: &[ManagedFieldsEntry], manager: &str, operation: &str) -
 }
 
 /// Its health now.
-pub(super) fn judged(found: &Value, live: &DynamicObject, now: jiff::Timestamp) -> HealthSeen {
+pub(super) fn judged(found: &Value, resource_version: String, now: jiff::Timestamp) -> HealthSeen {
     let health = health::health(found);
     HealthSeen {
         state: health.state,
         message: health.message,
-        resource_version: live.resource_version().unwrap_or_default(),
+        resource_version,
         at: now,
     }
 }

@@ -4,7 +4,7 @@ use crds::labels;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use operator_kit::failure::chain;
-use operator_kit::object::ObjectKey;
+use operator_kit::object::{ObjectKey, json_of};
 use operator_kit::objects::Seen;
 use planning::objects::{Attempt, Belongs, Intent, Read};
 use serde_json::Value;
@@ -53,17 +53,18 @@ impl<O: Owner> Pass<'_, O> {
                 Read::Absent
             }
             Some(live) => {
-                let found = serde_json::to_value(&live).unwrap_or_default();
-                object.health = Some(judged(&found, &live, now));
-                Read::Found {
+                let version = live.resource_version().unwrap_or_default();
+                let read = Read::Found {
                     uid: live.uid().unwrap_or_default(),
-                    resource_version: live.resource_version().unwrap_or_default(),
+                    resource_version: version.clone(),
                     belongs,
                     keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str)
                         == Some(labels::RESOURCE_POLICY_KEEP),
                     deleting: is_going(&live),
                     at: now,
-                }
+                };
+                object.health = Some(judged(&json_of(live), version, now));
+                read
             }
         };
         Ok(memory.remember_read(key, changes, read))
@@ -102,19 +103,23 @@ impl<O: Owner> Pass<'_, O> {
 
     /// An object in the form that its rendering has, where that is not the one it was read in: Cluster API serves v1beta2 before the v1beta1 of many
     /// charts, and the two differ in everything. The watch shows the other form, whose labels and annotations may differ from this one's.
-    pub(super) async fn in_form_of_rendering(&self, key: &ObjectKey, live: &DynamicObject) -> Result<Value, Failed> {
-        let form = |live: &DynamicObject| serde_json::to_value(live).unwrap_or_default();
+    ///
+    /// `None` where it is, and where it has gone in between, of which the watch tells.
+    pub(super) async fn in_form_of_rendering(
+        &self,
+        key: &ObjectKey,
+        live: &DynamicObject,
+    ) -> Result<Option<Value>, Failed> {
         let intent = self.intents.and_then(|intents| intents.get(key));
         let is_that = |intent: &Intent| {
             let types = live.types.as_ref();
             types.is_none_or(|types| types.api_version == intent.object.api_version())
         };
         let Some(intent) = intent.filter(|intent| !is_that(intent)) else {
-            return Ok(form(live));
+            return Ok(None);
         };
         match self.place.read_in(key, &intent.object.version).await {
-            // Gone in between: the watch tells.
-            Ok(found) => Ok(form(found.as_ref().unwrap_or(live))),
+            Ok(found) => Ok(found.map(json_of)),
             Err(error) => Err(self.remember_failure(key, Attempt::Look, &chain(&error))),
         }
     }

@@ -1,7 +1,8 @@
 //! What is remembered of what became of an object: the next plan rests on it.
 
+use kube::ResourceExt;
 use operator_kit::apply::AppliedObject;
-use operator_kit::object::ObjectKey;
+use operator_kit::object::{ObjectKey, json_of};
 use planning::objects::{Attempt, Failure, Verified};
 
 use super::definition::Unchanged;
@@ -16,10 +17,12 @@ const REVERSALS: usize = 4;
 
 impl<O: Owner> Pass<'_, O> {
     /// Remembers what the API server stored, before its watch tells.
-    pub(super) async fn applied(&self, key: &ObjectKey, digest: &str, applied: &AppliedObject) {
+    pub(super) async fn applied(&self, key: &ObjectKey, digest: &str, applied: AppliedObject) {
         let now = self.clock.now();
-        let live = serde_json::to_value(&applied.live).unwrap_or_default();
-        let seen = self.place.objects.sight(key, &applied.live.metadata);
+        let AppliedObject { live, owners } = applied;
+        let seen = self.place.objects.sight(key, &live.metadata);
+        let version = live.resource_version().unwrap_or_default();
+        let health = judged(&json_of(live), version, now);
         let trigger = seen.as_ref().map(|seen| sight(seen, self.part_of).trigger);
         if let Some(seen) = seen {
             self.place.objects.note(self.part_of, key, seen).await;
@@ -34,9 +37,9 @@ impl<O: Owner> Pass<'_, O> {
         object.drifted = None;
         object.read = None;
         object.failure = None;
-        let others = applied.owners.iter().filter(|owner| !is_mover(owner));
+        let others = owners.iter().filter(|owner| !is_mover(owner));
         object.foreign_manager = others.map(|owner| owner.manager.clone()).next();
-        object.health = Some(judged(&live, &applied.live, now));
+        object.health = Some(health);
     }
 
     /// Forgets what an object was like that is going or is to be made: that is told of one that others take away while it is wanted, and this one is

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use crds::labels;
+use kube::ResourceExt;
 use operator_kit::apply::ApplyOptions;
 use operator_kit::comparison::compare;
 use operator_kit::delete::{Deletion, Version};
 use operator_kit::failure::chain;
-use operator_kit::object::ObjectKey;
+use operator_kit::object::{ObjectKey, json_of};
 use operator_kit::takeover::{Rename, relieve, take_over};
 use planning::objects::{ApplyReason, Attempt, Drifted, Read, Verified};
 use planning::stored_data::is_definition;
@@ -63,7 +64,7 @@ impl<O: Owner> Pass<'_, O> {
                 if why == ApplyReason::Restore || applied.owners.iter().any(is_mover) {
                     self.relieve(key).await?;
                 }
-                self.applied(key, digest, &applied).await;
+                self.applied(key, digest, applied).await;
                 if matches!(why, ApplyReason::Correct | ApplyReason::Adopt) {
                     self.reversed(key);
                 }
@@ -81,35 +82,39 @@ impl<O: Owner> Pass<'_, O> {
             Ok(dry_run) => dry_run,
             Err(error) => return Err(self.refused(key, digest, &refusal(self.owner.kind(), &error))),
         };
-        let wanted = serde_json::to_value(&dry_run.live).unwrap_or_default();
+        let (wanted, owners) = (json_of(dry_run.live), dry_run.owners);
         let changes = lock(self.memory).changes(key);
         let Some(live) = self.look(key).await? else {
             lock(self.memory).remember_read(key, changes, Read::Absent);
             return Ok(());
         };
         let now = self.clock.now();
-        let found = serde_json::to_value(&live).unwrap_or_default();
-        let difference = compare(&wanted, &self.in_form_of_rendering(key, &live).await?);
+        let form = self.in_form_of_rendering(key, &live).await?;
         let Some(seen) = self.place.objects.sight(key, &live.metadata) else {
             return Ok(());
         };
+        let (owned, managers) = (is_owned(&live), other_managers(&live));
+        let version = live.resource_version().unwrap_or_default();
+        let found = json_of(live);
+        let difference = compare(&wanted, form.as_ref().unwrap_or(&found));
+        let health = judged(&found, version, now);
+        drop((wanted, form, found));
         let trigger = sight(&seen, self.part_of).trigger;
         self.place.objects.note(self.part_of, key, seen).await;
         let mut memory = lock(self.memory);
         let object = memory.of(key);
         object.failure = None;
-        object.health = Some(judged(&found, &live, now));
+        object.health = Some(health);
         if difference.is_empty() {
-            object.foreign_manager = dry_run.owners.first().map(|owner| owner.manager.clone());
+            object.foreign_manager = owners.first().map(|owner| owner.manager.clone());
             object.verified = Some(Verified {
                 intent: digest.to_owned(),
                 trigger,
-                owned: is_owned(&live),
+                owned,
             });
             object.drifted = None;
         } else {
             object.verified = None;
-            let managers = other_managers(&live);
             object.foreign_manager = managers.first().cloned();
             object.drifted = Some(Drifted {
                 intent: digest.to_owned(),

@@ -1,17 +1,19 @@
 //! What charts look up in the workload cluster. What was found goes into what is rendered, and into its digest, and is told nowhere else.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
 use kube::core::GroupVersionKind;
 use operator_kit::discovery::DiscoveryError;
 use operator_kit::failure::words_of;
-use operator_kit::object::ObjectKey;
+use operator_kit::object::{ObjectKey, json_of};
 use planning::digest::digest_of_everything;
 use rendering::answers::Lookup;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
+use super::super::allowance::{Allowance, Limits, Spent};
 use super::hidden::Hidden;
 use super::values::Changes;
 use crate::objects::Place;
@@ -19,8 +21,12 @@ use crate::objects::Place;
 /// How long what was found is believed. Whoever looks at the add-ons after that looks for it again.
 const BELIEVED: SignedDuration = SignedDuration::from_secs(60);
 
-/// What one chart may find, in bytes of JSON.
-const MAX_BYTES: usize = 1 << 20;
+/// What one chart may find. Of it is kept for each cluster what takes 19 MiB at the worst; a megabyte of the densest honest objects has 70,000 parts.
+const LIMITS: Limits = Limits {
+    bytes: 1 << 20,
+    parts: 100_000,
+    time: Duration::from_mins(1),
+};
 
 /// How many objects a list may have.
 const MOST: u32 = 500;
@@ -51,15 +57,23 @@ pub(crate) enum LookupError {
         /// Which kind.
         kind: String,
     },
-    /// The same, in bytes.
-    #[error("the chart looks up more than {MAX_BYTES} bytes of objects: look up less")]
-    TooLarge,
+    /// The same, in memory or time.
+    #[error("the chart looks up {spent}: look up less")]
+    TooMuch {
+        /// Of what.
+        spent: Spent,
+    },
 }
 
 impl LookupError {
     /// Whether trying again may help.
     pub(crate) fn is_transient(&self) -> bool {
-        matches!(self, Self::Discover { .. } | Self::Read { .. })
+        match self {
+            Self::Discover { .. } | Self::Read { .. } => true,
+            // Another time the cluster may have more of it.
+            Self::TooMuch { spent } => matches!(spent, Spent::Time { .. }),
+            Self::LongList { .. } => false,
+        }
     }
 }
 
@@ -106,24 +120,19 @@ impl Lookups {
     /// Looks for all of it again. Where that fails, what was found is believed for as long again.
     pub(crate) async fn refresh(&mut self, place: &Place, now: Timestamp) -> Result<(), LookupError> {
         self.at = Some(now);
-        let wanted: Vec<Lookup> = self.found.keys().cloned().collect();
         let mut found = BTreeMap::new();
-        for lookup in wanted {
-            let object = look_up(place, &lookup).await?;
-            found.insert(lookup, object);
-        }
-        self.set(found, now)
+        look_up_all(place, self.found.keys(), &mut found).await?;
+        self.set(found, now);
+        Ok(())
     }
 
     /// Looks for what a chart needs besides.
     pub(crate) async fn add(&mut self, place: &Place, needed: &[Lookup], now: Timestamp) -> Result<(), LookupError> {
         let mut found = self.found.clone();
-        for lookup in needed {
-            let object = look_up(place, lookup).await?;
-            found.insert(lookup.clone(), object);
-        }
+        look_up_all(place, needed, &mut found).await?;
         let at = self.at.unwrap_or(now);
-        self.set(found, at)
+        self.set(found, at);
+        Ok(())
     }
 
     /// Forgets what was not asked for in the last rendering. What it is made of stays the same.
@@ -138,15 +147,10 @@ impl Lookups {
         }
     }
 
-    fn set(&mut self, found: BTreeMap<Lookup, Value>, at: Timestamp) -> Result<(), LookupError> {
-        let bytes: usize = found.values().map(|object| object.to_string().len()).sum();
-        if bytes > MAX_BYTES {
-            return Err(LookupError::TooLarge);
-        }
+    fn set(&mut self, found: BTreeMap<Lookup, Value>, at: Timestamp) {
         self.found = found;
         self.changed();
         self.at = Some(at);
-        Ok(())
     }
 
     fn changed(&mut self) {
@@ -154,6 +158,25 @@ impl Lookups {
         self.hidden = Hidden::of_secrets(secrets.map(|(_, object)| object));
         self.digest = None;
     }
+}
+
+/// Looks for these besides what was found. Nothing is asked for any more once all of it is too much.
+async fn look_up_all<'l>(
+    place: &Place,
+    lookups: impl IntoIterator<Item = &'l Lookup>,
+    found: &mut BTreeMap<Lookup, Value>,
+) -> Result<(), LookupError> {
+    let spent = |spent| LookupError::TooMuch { spent };
+    let mut allowance = Allowance::new(LIMITS);
+    for object in found.values() {
+        allowance.take(object).map_err(spent)?;
+    }
+    for lookup in lookups {
+        let object = allowance.wait(look_up(place, lookup)).await.map_err(spent)??;
+        allowance.take(&object).map_err(spent)?;
+        found.insert(lookup.clone(), object);
+    }
+    Ok(())
 }
 
 /// One object, or a list where it has no name; null where there is none, as where nobody serves the kind.
@@ -178,7 +201,11 @@ async fn look_up(place: &Place, lookup: &Lookup) -> Result<Value, LookupError> {
             return Err(LookupError::LongList { kind: kind() });
         }
         let items: Vec<Value> = list.items.into_iter().map(without_managers).collect();
-        return Ok(json!({ "apiVersion": lookup.api_version, "kind": format!("{}List", lookup.kind), "items": items }));
+        let mut list = Map::new();
+        list.insert("apiVersion".to_owned(), lookup.api_version.as_str().into());
+        list.insert("kind".to_owned(), format!("{}List", lookup.kind).into());
+        list.insert("items".to_owned(), items.into());
+        return Ok(list.into());
     }
     let found = api.get_opt(&lookup.name).await.map_err(|error| unread(&error))?;
     Ok(found.map_or(Value::Null, without_managers))
@@ -193,7 +220,7 @@ fn is_addressable(lookup: &Lookup, group: &str) -> bool {
 /// Who wrote which field when is nothing that an object is made of, and changes all the time.
 fn without_managers(mut object: kube::api::DynamicObject) -> Value {
     object.metadata.managed_fields = None;
-    serde_json::to_value(object).unwrap_or_default()
+    json_of(object)
 }
 
 #[cfg(test)]
@@ -204,7 +231,7 @@ mod tests {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
     }
 
-    fn lookups(object: Value) -> Result<Lookups, LookupError> {
+    fn lookups() -> Lookups {
         let lookup = Lookup {
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
@@ -212,13 +239,13 @@ mod tests {
             name: "login".to_owned(),
         };
         let mut lookups = Lookups::default();
-        lookups.set(BTreeMap::from([(lookup, object)]), at(0))?;
-        Ok(lookups)
+        lookups.set(BTreeMap::from([(lookup, Value::Null)]), at(0));
+        lookups
     }
 
     #[test]
     fn what_makes_other_objects_of_its_chart_all_the_time_is_not_looked_for_again_for_an_hour() {
-        let mut lookups = lookups(Value::Null).expect("it is small");
+        let mut lookups = lookups();
         assert_eq!([59, 60].map(|seconds| lookups.is_due(at(seconds))), [false, true]);
         for seconds in [60, 120, 180] {
             assert!(lookups.is_due(at(seconds)));
@@ -230,18 +257,10 @@ mod tests {
 
     #[test]
     fn what_was_not_asked_for_again_is_forgotten() {
-        let mut lookups = lookups(Value::Null).expect("it is small");
+        let mut lookups = lookups();
         let before = lookups.digest();
         lookups.keep(&[]);
         assert_ne!(lookups.digest(), before);
         assert!(!lookups.is_due(at(60)), "nothing is left to look for");
-    }
-
-    #[test]
-    fn more_than_a_chart_may_find_is_refused_for_good() {
-        let refused = lookups(json!({ "data": "x".repeat(MAX_BYTES) })).expect_err("it is large");
-        assert!(!refused.is_transient(), "{refused}");
-        // What an object holds is told nobody.
-        assert!(!refused.to_string().contains("xxx"), "{refused}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crds::release_files::ClusterApiVersion;
 use operator_kit::failure::Class;
-use operator_kit::object::ObjectKey;
+use operator_kit::object::{ObjectKey, json_of};
 use operator_kit::read::ReadError;
 use rendering::Roots;
 use serde_json::Value;
@@ -190,12 +190,10 @@ fn reference(cluster: &Value, namespace: &str, field: &Field) -> Result<Option<R
 
 fn json(found: Option<kube::api::DynamicObject>, key: &ObjectKey) -> Result<Value, RootsError> {
     let missing = || RootsError::Missing { key: key.clone() };
-    let mut value = serde_json::to_value(found.ok_or_else(missing)?).map_err(|_| missing())?;
+    let mut found = found.ok_or_else(missing)?;
     // Values that said who wrote which field when would be others all the time.
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    Ok(value)
+    found.metadata.managed_fields = None;
+    Ok(json_of(found))
 }
 
 #[cfg(test)]

@@ -273,6 +273,34 @@ async fn hostile_chart_fails_its_own_stage_alone() {
 }
 
 #[tokio::test]
+async fn a_chart_that_looks_up_too_much_is_told_and_nothing_more_is_asked_for() {
+    let look_up = |name: &str| format!("{{{{- $_ := lookup \"v1\" \"ConfigMap\" \"kube-system\" {name:?} }}}}\n");
+    let greedy: String = ["a", "b", "c", "d"].map(look_up).concat();
+    let world = World::new(&staged(&[("greedy", &greedy, None)]));
+    world.cluster(&json!({}));
+    for name in ["a", "b", "c", "d"] {
+        world.workload.apply(&json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "kube-system" },
+            "data": { "text": "x".repeat(600 << 10) },
+        }));
+    }
+    let mut one = Remembering::new(&world, "one").await;
+    let sight = one
+        .look_until(|sight| matches!(sight.charts.get("greedy"), Some(Rendering::Failed { .. })))
+        .await;
+    let Rendering::Failed { message, transient } = &sight.charts["greedy"] else {
+        unreachable!("it has failed");
+    };
+    assert_eq!(
+        message,
+        "the chart looks up more than 1048576 bytes of objects: look up less"
+    );
+    assert!(transient.is_none(), "it is so for good");
+    let asked = ["a", "b", "c", "d"].map(|name| world.workload.calls_about("ConfigMap", name));
+    assert_eq!(asked[2..], [0, 0], "{asked:?}");
+}
+
+#[tokio::test]
 async fn what_a_chart_says_that_looked_up_a_secret_is_told_without_its_words() {
     const TELLER: &str = "{{- $secret := lookup \"v1\" \"Secret\" \"kube-system\" \"login\" }}\n\
         {{- if $secret }}{{ fail ($secret.data.password | b64dec | upper) }}{{ end }}\n";
