@@ -5,25 +5,24 @@
 //! CRDs nothing is read, unless somebody could not believe that a kind is not served: then discovery is read again, more and
 //! more seldom, until it shows every CRD of the group and is up to date for it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::pin::pin;
+mod sights;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use futures::{Stream, StreamExt, stream};
 use kube::api::Api;
 use kube::client::Client;
-use kube::core::{ObjectMeta, PartialObjectMeta};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher;
 use tokio::sync::{broadcast, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use self::sights::{Crd, CrdEvent, MOST, Sights, TOO_MANY, discovery_agrees, group_of};
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::failure::{Lasting, chain, is_unanswered};
 use crate::object::GroupKind;
-use crate::shallow::Shallow;
 use crate::telemetry::Readiness;
 use crate::watch_log::WatchLog;
 use crate::watching::watching;
@@ -236,13 +235,24 @@ impl Watching {
     async fn run(self, client: Client, mut log: WatchLog) {
         let mut doubted = self.doubts.subscribe();
         let api = Api::<Crd>::all(client);
-        let mut events = pin!(watching(api, "", PAGE_SIZE));
+        let mut events = watching(api.clone(), "", PAGE_SIZE).boxed();
         let mut pending = Pending::default();
         while let Some(turn) = next_turn(&mut events, &mut doubted, pending.due()).await {
             match turn {
                 Turn::Event(event) => {
                     log.heard(&event);
                     let event = match *event {
+                        Ok(event) if pending.names.len() >= MOST || self.sights.borrow().have_no_room_for(&event) => {
+                            self.sights.send_modify(Sights::give_up);
+                            pending.names.clear();
+                            tracing::warn!("unable to follow the CustomResourceDefinitions of a cluster: {TOO_MANY}");
+                            let again = watching(api.clone(), "", PAGE_SIZE);
+                            events = stream::once(sleep(LONGEST_PAUSE))
+                                .flat_map(move |()| stream::empty())
+                                .chain(again)
+                                .boxed();
+                            continue;
+                        }
                         Ok(event) => event,
                         Err(error) => {
                             self.sights.send_modify(|sights| sights.fail(&error));
@@ -297,9 +307,6 @@ impl Watching {
     }
 }
 
-type Crd = Shallow<PartialObjectMeta<CustomResourceDefinition>>;
-type CrdEvent = Event<Crd>;
-
 enum Turn {
     Event(Box<watcher::Result<CrdEvent>>),
     Doubt,
@@ -327,95 +334,6 @@ where
         Ok(()) = doubted.changed() => Some(Turn::Doubt),
         () = reading => Some(Turn::Read),
     }
-}
-
-/// The group of a CRD, which is a part of its name.
-fn group_of(name: &str) -> Option<&str> {
-    name.split_once('.').map(|(_, group)| group)
-}
-
-fn discovery_agrees(discovery: &Discovery, sights: &Sights, name: &str) -> bool {
-    let Some((plural, group)) = name.split_once('.') else {
-        return true;
-    };
-    discovery.knows_resource(plural, group) == sights.known.contains_key(name)
-}
-
-/// The CRDs that are there, with the resourceVersion of the last sight.
-#[derive(Debug, Default)]
-struct Sights {
-    known: HashMap<String, String>,
-    listed: Option<HashMap<String, String>>,
-    /// The first list is what discovery shows anyway.
-    started: bool,
-    /// Why there has been no list yet, where the API server has said why.
-    trouble: Option<Lasting>,
-}
-
-impl Sights {
-    /// Whether all CRDs have been listed, and discovery is up to date for this group and shows every one of it.
-    fn shown_by(&self, discovery: &Discovery, group: &str) -> bool {
-        let of_group = |name: &&String| group_of(name) == Some(group);
-        self.started
-            && !discovery.is_stale_for(group)
-            && self
-                .known
-                .keys()
-                .filter(of_group)
-                .all(|name| discovery_agrees(discovery, self, name))
-    }
-
-    /// The watch was interrupted. A list that came stands.
-    fn fail(&mut self, error: &watcher::Error) {
-        if !self.started {
-            self.trouble = Some(Lasting::of_watch(error, self.trouble.take()));
-        }
-    }
-
-    /// The names that changed with this event.
-    fn take(&mut self, event: CrdEvent) -> BTreeSet<String> {
-        match event {
-            Event::Init => self.listed = Some(HashMap::new()),
-            Event::InitApply(crd) => {
-                let (name, version) = identity(&crd.metadata);
-                self.listed.get_or_insert_default().insert(name, version);
-            }
-            Event::InitDone => return self.replace(),
-            Event::Apply(crd) => {
-                let (name, version) = identity(&crd.metadata);
-                if self.known.get(&name) != Some(&version) {
-                    self.known.insert(name.clone(), version);
-                    return BTreeSet::from([name]);
-                }
-            }
-            Event::Delete(crd) => {
-                let (name, _) = identity(&crd.metadata);
-                self.known.remove(&name);
-                return BTreeSet::from([name]);
-            }
-        }
-        BTreeSet::new()
-    }
-
-    fn replace(&mut self) -> BTreeSet<String> {
-        let before = std::mem::replace(&mut self.known, self.listed.take().unwrap_or_default());
-        self.trouble = None;
-        if !std::mem::replace(&mut self.started, true) {
-            return BTreeSet::new();
-        }
-        let names = before.keys().chain(self.known.keys());
-        names
-            .filter(|name| before.get(*name) != self.known.get(*name))
-            .cloned()
-            .collect()
-    }
-}
-
-fn identity(metadata: &ObjectMeta) -> (String, String) {
-    (
-        metadata.name.clone().unwrap_or_default(),
-        metadata.resource_version.clone().unwrap_or_default(),
-    )
 }
 
 /// Changes that discovery has yet to be read for.
@@ -477,6 +395,7 @@ impl Pending {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use kube::runtime::watcher::Event;
     use serde_json::{Value, json};
     use tokio::time::timeout;
 
@@ -510,6 +429,46 @@ mod tests {
         assert_eq!(sights.take(Event::Apply(crd("a.io", "1"))), names(&[]));
         assert_eq!(sights.take(Event::Apply(crd("a.io", "3"))), names(&["a.io"]));
         assert_eq!(sights.take(Event::Delete(crd("a.io", "3"))), names(&["a.io"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_crds_are_remembered_and_of_more_nobody_knows_all() {
+        let pages = Arc::new(AtomicUsize::new(0));
+        let asked_for = Arc::clone(&pages);
+        let client = stub::client(move |asked| {
+            if let Some(answer) = stub::discovery(asked) {
+                return answer;
+            }
+            let page = asked_for.fetch_add(1, Ordering::SeqCst);
+            let crds: Vec<Value> = (0..1_000)
+                .map(|number| json!({ "metadata": { "name": format!("a{page}-{number}.io"), "resourceVersion": "1" } }))
+                .collect();
+            (
+                200,
+                json!({ "metadata": { "resourceVersion": "9", "continue": "more" }, "items": crds }),
+            )
+        });
+        let discovery = Discovery::new(client.clone());
+        let crds = CrdWatch::start_elsewhere(client, discovery.clone(), CancellationToken::new());
+        let kind = GroupKind::new("example.org", "Lathe");
+        sleep(LONGEST_PAUSE / 2).await;
+        assert_eq!(
+            pages.load(Ordering::SeqCst),
+            MOST / 1_000 + 1,
+            "it goes on after a pause"
+        );
+        assert_eq!(crds.serving(&discovery, &kind).await.unwrap(), Serving::Unsure);
+        let trouble = crds.trouble(&kind).unwrap();
+        assert!(trouble.contains("more than 10000 of them"), "{trouble}");
+        sleep(LONGEST_PAUSE).await;
+        assert!(pages.load(Ordering::SeqCst) > MOST / 1_000 + 1);
+    }
+
+    #[test]
+    fn a_crd_whose_name_is_none_is_not_remembered() {
+        let sights = Sights::default();
+        let has_room = |name: &str| !sights.have_no_room_for(&Event::InitApply(crd(name, "1")));
+        assert!(has_room(&"x".repeat(253)) && !has_room(&"x".repeat(2_000)));
     }
 
     #[test]

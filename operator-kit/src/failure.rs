@@ -97,6 +97,11 @@ pub(crate) struct Lasting {
 }
 
 impl Lasting {
+    /// What nobody answered, in words of ours.
+    pub(crate) fn saying(words: String) -> Self {
+        Self { words, code: None }
+    }
+
     /// What interrupted a watch, after what was told of it before.
     pub(crate) fn of_watch(error: &watcher::Error, before: Option<Self>) -> Self {
         Self::after(before, code_of(error), || words_of_watch(error))

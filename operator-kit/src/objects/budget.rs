@@ -1,4 +1,4 @@
-//! What is watched where watches are dear, and what is listed now and then.
+//! What is watched where watches are dear, and what is listed now and then; and how much is remembered of what nobody here has a hand in.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,17 +8,24 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
 use super::named::Names;
+use super::seen::Seen;
 use super::{Inner, Running, watch};
 use crate::discovery::Resolved;
-use crate::object::GroupKind;
+use crate::object::{GroupKind, ObjectKey};
 use crate::watching::Pace;
 
-/// How many watches there may be.
+/// Bytes of all texts that are kept of an object. Names have at most 253, and a dozen owners are many.
+const LARGEST: usize = 4 << 10;
+
+/// How many watches there may be, and how much is remembered of what they show.
 #[derive(Clone, Debug)]
 pub struct Budget {
     /// Watches at once. They go to kinds that matter, then to single objects that somebody waits for, then to other kinds; among these to whoever asks first. What is
     /// beyond is listed, or read.
     pub watches: usize,
+    /// Objects of ours that are remembered, of all kinds together. A kind that has more of them is not listed to its end, and is tried again after the pause between
+    /// two lists; [`Trouble`](super::Trouble) tells that.
+    pub objects: usize,
     /// From the end of a list to the next one of the same kind.
     pub list_pause: Duration,
     /// Of which kinds the watch matters more than any other: when there are no more, they get that of something else.
@@ -56,7 +63,39 @@ impl Drop for Counted {
     }
 }
 
+/// Why what an API server shows is not remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Excess {
+    /// There are more objects than may be.
+    #[error(
+        "the API server shows more than {most} objects as those of one owner; look what made them, and whether it is one"
+    )]
+    Objects {
+        /// So many may be.
+        most: usize,
+    },
+    /// One is larger than may be.
+    #[error(
+        "the API server shows an object whose name and owners have more than {LARGEST} bytes; look whether it is one"
+    )]
+    Object,
+}
+
 impl Inner {
+    /// Whether what is seen of an object is too much to be remembered; `listed` are in the same list.
+    pub(super) fn excess(&self, key: &ObjectKey, seen: Option<&Seen>, listed: usize) -> Option<Excess> {
+        let most = self.budget.as_ref()?.objects;
+        let is_new = || {
+            let store = self.store();
+            seen.is_some() && store.len() >= most && store.get(key).is_none()
+        };
+        if key.name.len() + key.namespace.len() + seen.map_or(0, Seen::size) > LARGEST {
+            Some(Excess::Object)
+        } else {
+            (listed >= most || is_new()).then_some(Excess::Objects { most })
+        }
+    }
+
     /// Follows a kind from now on, as well as that may be. False where it is not followed yet, and nobody says how it is served.
     pub(super) fn follow(self: &Arc<Self>, kind: &GroupKind, served: Option<Resolved>) -> bool {
         let mut running = self.running();

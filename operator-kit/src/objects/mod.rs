@@ -97,9 +97,10 @@ impl Marked {
         }
     }
 
-    /// What is seen of an object with this metadata; `None` when it lacks the label.
+    /// What is seen of an object with this metadata; `None` when it lacks the label, or is shown although it is another owner's.
     fn seen(&self, metadata: &ObjectMeta) -> Option<Seen> {
-        let seen = Seen::of(metadata, &self.label)?;
+        let is_shown = |seen: &Seen| self.part_of.as_ref().is_none_or(|part_of| *part_of == *seen.part_of);
+        let seen = Seen::of(metadata, &self.label).filter(is_shown)?;
         Some(match &self.annotation {
             Some(annotation) => seen.keeping(annotation, metadata),
             None => seen,
@@ -255,9 +256,7 @@ impl ObjectWatches {
     /// Of a version that the watch has shown, it is what the watch has shown: an answer may say more. What a version of a kind has for annotations alone, as
     /// `apps/v1` has `deprecated.daemonset.template.generation` of DaemonSets, is in no metadata, because these are not converted (seen with 1.36).
     pub fn sight(&self, key: &ObjectKey, metadata: &ObjectMeta) -> Option<Seen> {
-        let marked = &self.inner.marked;
-        let is_shown = |seen: &Seen| marked.part_of.as_ref().is_none_or(|part_of| *part_of == *seen.part_of);
-        let answered = marked.seen(metadata).filter(is_shown)?;
+        let answered = self.inner.marked.seen(metadata)?;
         let shown = self.get(key);
         let is_same = |shown: &Seen| shown.uid == answered.uid && shown.resource_version == answered.resource_version;
         Some(shown.filter(is_same).unwrap_or(answered))

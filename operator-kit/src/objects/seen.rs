@@ -91,6 +91,13 @@ impl Seen {
         }
     }
 
+    /// Bytes of its texts.
+    pub(super) fn size(&self) -> usize {
+        let owners: usize = self.owners.iter().map(|owner| owner.len()).sum();
+        let annotation = self.annotation.as_deref().map_or(0, str::len);
+        self.uid.len() + self.resource_version.len() + self.part_of.len() + annotation + owners
+    }
+
     /// Whether this is an earlier state of the same object. Resource versions of one kind count up.
     pub(super) fn is_older(&self, known: &Self) -> bool {
         let versions = self.version().zip(known.version());

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
+use prometheus_client::metrics::gauge::Gauge;
 use serde_json::{Value, json};
 
 use super::*;
@@ -433,6 +434,102 @@ async fn why_a_kind_was_not_listed_is_known() {
     }
     let trouble = watches.trouble(&kind).unwrap();
     assert_eq!((trouble.words(), trouble.forbidden), ("nobody may list them", true));
+}
+
+/// Follows Deployments where no more than three objects are remembered.
+async fn watching_three(
+    mut answer: impl FnMut(&Asked) -> Answer + Send + 'static,
+) -> (ObjectWatches, mpsc::Receiver<Notice>) {
+    let client = stub::client(move |asked| stub::discovery(asked).map_or_else(|| answer(asked), Answer::from));
+    let discovery = Discovery::new(client.clone());
+    let budget = Budget {
+        watches: 1,
+        objects: 3,
+        list_pause: Duration::from_mins(10),
+        matters: |_| true,
+        count: Gauge::default(),
+    };
+    let marked = Marked::by(LABEL, "release");
+    let (watches, notices) = ObjectWatches::within(budget, client, discovery, marked, CancellationToken::new());
+    assert!(watches.ensure(&deployments()).await.unwrap());
+    (watches, notices)
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_list_without_end_so_much_is_remembered_and_the_rest_is_told() {
+    let mut lists = 0;
+    let kind = group_kind(&deployments());
+    let (watches, mut notices) = watching_three(move |asked| {
+        if asked.parameter("watch") == "true" {
+            return Answer::Watch(Vec::new());
+        }
+        lists += 1;
+        let number: u32 = asked.parameter("continue").parse().unwrap_or(0);
+        assert!(number < 4, "it is asked for more than is remembered");
+        let mut page = json!({ "metadata": { "resourceVersion": "9" }, "items": [metadata(&number.to_string(), 1)] });
+        // In the second list there is an end.
+        if lists <= 4 {
+            page["metadata"]["continue"] = json!((number + 1).to_string());
+        }
+        (200, page).into()
+    })
+    .await;
+    assert_eq!(told(&mut notices, 3).await, ["Appeared 0", "Appeared 1", "Appeared 2"]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let words =
+        "the API server shows more than 3 objects as those of one owner; look what made them, and whether it is one";
+    let trouble = watches.trouble(&kind).expect("there is one");
+    assert_eq!((trouble.words(), trouble.forbidden), (words, false));
+    assert!(!watches.synced(&kind) && watches.len() == 3);
+    assert_eq!(
+        told(&mut notices, 3).await[2],
+        "Synced Deployment",
+        "it is tried again after a pause"
+    );
+    assert!(watches.synced(&kind) && watches.trouble(&kind).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_after_the_list_counts_as_well() {
+    let names = ["a", "b", "c", "d"];
+    let events = names.map(|name| event("ADDED", &metadata(name, 4))).to_vec();
+    let (watches, mut notices) = watching_three(move |asked| match asked.parameter("watch") {
+        "true" => Answer::Watch(events.clone()),
+        _ => listed(3, &[]),
+    })
+    .await;
+    told(&mut notices, 4).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let kind = group_kind(&deployments());
+    assert!(!watches.synced(&kind) && watches.trouble(&kind).is_some() && watches.len() == 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_no_api_server_would_have_is_not_remembered() {
+    let long = "x".repeat(5_000);
+    let mut many_owners = metadata("a", 1);
+    let owner = json!({ "apiVersion": "v1", "kind": "A", "name": "a", "uid": "x".repeat(36) });
+    many_owners["metadata"]["ownerReferences"] = Value::from(vec![owner; 200]);
+    for object in [metadata(&long, 1), many_owners] {
+        let (watches, _notices) = watching_three(move |_| listed(3, std::slice::from_ref(&object))).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let trouble = watches.trouble(&group_kind(&deployments())).expect("there is one");
+        assert!(trouble.words().contains("more than 4096 bytes"), "{trouble:?}");
+        assert!(watches.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_shown_although_it_is_of_others_is_not_remembered() {
+    let mut others = metadata("b", 2);
+    others["metadata"]["labels"] = json!({ LABEL: "another" });
+    let (watches, mut notices) = watching_three(move |asked| match asked.parameter("watch") {
+        "true" => Answer::Watch(Vec::new()),
+        _ => listed(3, &[metadata("a", 1), others.clone()]),
+    })
+    .await;
+    assert_eq!(told(&mut notices, 2).await, ["Appeared a", "Synced Deployment"]);
+    assert_eq!(watches.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,14 +4,17 @@ use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures::StreamExt;
 use http::StatusCode;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::budget::Excess;
 use super::seen::Seen;
 use super::store::{Changed, Store};
 use super::{Inner, Notice, Trouble};
@@ -26,11 +29,15 @@ use crate::watching::{Pace, Selection, watching_since};
 /// Objects per page: metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
 
+type Object = Shallow<PartialObjectMeta<DynamicObject>>;
+
 enum End {
     /// The process ends, or nobody needs the watch any more.
     Cancelled,
     /// The kind is no longer served.
     KindGone,
+    /// There is more of it than is remembered.
+    TooMuch(Excess),
 }
 
 pub(super) async fn run(
@@ -44,13 +51,22 @@ pub(super) async fn run(
         kind: &kind,
         cancel: &cancel,
     };
-    let end = cancel.run_until_cancelled(watch.follow(&resolved, pace)).await;
-    if matches!(end, Some(End::KindGone)) {
-        inner.discovery.invalidate();
-        watch.forget(&HashSet::new(), u64::MAX).await;
-        inner.mark_stopped(&kind, &cancel);
-        inner.tell(Notice::Stopped(kind)).await;
+    loop {
+        match cancel.run_until_cancelled(watch.follow(&resolved, pace)).await {
+            None | Some(End::Cancelled) => return,
+            Some(End::KindGone) => break,
+            Some(End::TooMuch(excess)) => {
+                let pause = watch.give_up(excess);
+                if cancel.run_until_cancelled(sleep(pause)).await.is_none() {
+                    return;
+                }
+            }
+        }
     }
+    inner.discovery.invalidate();
+    watch.forget(&HashSet::new(), u64::MAX).await;
+    inner.mark_stopped(&kind, &cancel);
+    inner.tell(Notice::Stopped(kind)).await;
 }
 
 /// The watch of one kind.
@@ -63,8 +79,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     async fn follow(&self, resolved: &Resolved, pace: Pace) -> End {
         let Self { inner, kind, cancel } = *self;
-        let api: Api<Shallow<PartialObjectMeta<DynamicObject>>> =
-            resolved.api_within(&inner.client, &inner.marked.namespace);
+        let api: Api<Object> = resolved.api_within(&inner.client, &inner.marked.namespace);
         let version = Arc::new(AtomicU64::default());
         let selector = inner.marked.selector();
         let selection = Selection {
@@ -78,6 +93,9 @@ impl Watch<'_> {
         while let Some(event) = events.next().await {
             if event.as_ref().is_err_and(is_kind_gone) {
                 return End::KindGone;
+            }
+            if let Some(excess) = self.excess(&event, listed.len()) {
+                return End::TooMuch(excess);
             }
             log.heard(&event);
             let heard = match event {
@@ -135,6 +153,37 @@ impl Watch<'_> {
                 forbidden,
             });
         });
+    }
+
+    /// What of it is known is no longer all there is. Gives the time until the next attempt.
+    fn give_up(&self, excess: Excess) -> Duration {
+        let words = excess.to_string();
+        tracing::warn!(kind = %self.kind, "unable to follow a kind in a workload cluster: {words}");
+        self.inner.mark(self.kind, self.cancel, |watch| {
+            watch.synced = false;
+            watch.trouble = Some(Trouble {
+                lasting: Lasting::saying(words),
+                forbidden: false,
+            });
+        });
+        let budget = self.inner.budget.as_ref();
+        budget.map_or(Duration::ZERO, |budget| budget.list_pause)
+    }
+
+    /// Whether what is told of an object is too much to be remembered, after so many in the same list.
+    fn excess(&self, event: &watcher::Result<Event<Object>>, listed: usize) -> Option<Excess> {
+        let (kind, marked) = (self.kind, &self.inner.marked);
+        let (key, seen, listed) = match event {
+            Ok(Event::InitApply(object)) => (key_of(kind, &object.metadata), marked.seen(&object.metadata), listed),
+            Ok(Event::Apply(object)) => (key_of(kind, &object.metadata), marked.seen(&object.metadata), 0),
+            Ok(Event::Init | Event::InitDone | Event::Delete(_)) => return None,
+            Err(error) => {
+                let Unreadable { namespace, name, .. } = Unreadable::of(error)?;
+                let key = ObjectKey::new(&*kind.group, &*kind.kind, &**namespace, &**name);
+                (key, None, listed)
+            }
+        };
+        self.inner.excess(&key, seen.as_ref(), listed)
     }
 
     async fn put(&self, metadata: &ObjectMeta, note: impl FnOnce(&mut Store, Seen) -> Option<Changed>) -> bool {

@@ -136,6 +136,7 @@ impl Task {
         }
         let budget = Budget {
             watches: settings.watches,
+            objects: settings.objects,
             list_pause: Patience::of(&self.entry.uid).spread(settings.list_pause),
             matters: settings.matters,
             count: self.owner.metrics.watches(),

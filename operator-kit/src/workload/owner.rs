@@ -41,6 +41,8 @@ pub struct Settings {
     pub addresses: Addresses,
     /// Most watches in one cluster, of kinds and of single objects together. One is that of its CRDs.
     pub watches: usize,
+    /// Most objects of ours that are remembered of one cluster.
+    pub objects: usize,
     /// Of which kinds the watch matters more than that of others.
     pub matters: fn(&GroupKind) -> bool,
     /// Between two lists of a kind for which there is no watch.
@@ -61,6 +63,8 @@ impl Settings {
             user_agent,
             addresses: Addresses::default(),
             watches: 8,
+            // Twenty times what a large stack brings; some 20 MiB where each is as large as may be.
+            objects: 5_000,
             matters: |_| true,
             list_pause: Duration::from_mins(10),
             label: label.to_owned(),

@@ -229,6 +229,7 @@ async fn who_waits_takes_the_watch_of_a_kind_that_does_not_matter_and_loses_it_t
     let world = World::default();
     let budget = Budget {
         watches: 1,
+        objects: 100,
         list_pause: Duration::from_hours(1),
         matters: |kind| kind.kind == "Deployment",
         count: Gauge::default(),
