@@ -78,7 +78,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     async fn follow(&self, resolved: &Resolved, pace: Pace) -> End {
-        let Self { inner, kind, cancel } = *self;
+        let Self { inner, kind, .. } = *self;
         let api: Api<Object> = resolved.api_within(&inner.client, &inner.marked.namespace);
         let version = Arc::new(AtomicU64::default());
         let selector = inner.marked.selector();
@@ -115,12 +115,7 @@ impl Watch<'_> {
                 }
                 Ok(Event::InitDone) => {
                     let version = version.load(Ordering::SeqCst);
-                    let heard = self.end_list(&std::mem::take(&mut listed), before, version).await;
-                    inner.mark(kind, cancel, |watch| {
-                        watch.synced = true;
-                        watch.trouble = None;
-                    });
-                    heard && inner.tell(Notice::Synced(kind.clone())).await
+                    self.all_listed(&std::mem::take(&mut listed), before, version).await
                 }
                 Ok(Event::Apply(object)) => {
                     let key = key_of(kind, &object.metadata);
@@ -141,6 +136,17 @@ impl Watch<'_> {
             }
         }
         End::Cancelled
+    }
+
+    /// All that there is of the kind was told.
+    async fn all_listed(&self, listed: &HashSet<ObjectKey>, before: u64, version: u64) -> bool {
+        let Self { inner, kind, cancel } = *self;
+        let heard = self.end_list(listed, before, version).await;
+        inner.mark(kind, cancel, |watch| {
+            watch.synced = true;
+            watch.trouble = None;
+        });
+        heard && inner.tell(Notice::Synced(kind.clone())).await
     }
 
     fn note_trouble(&self, error: &watcher::Error) {
