@@ -162,7 +162,8 @@ fn a_crd_of_add_ons_that_would_lose_a_stored_version_is_refused_and_the_next_rel
         stays(ground, &before).await?;
 
         set_topology(journey, &kept, "v1.35.0").await?;
-        ground.complete(journey, &kept, "v4").await?;
+        let wanted = stack::in_version(stack::expected("v4"), KIND, "quay.example.com/v2");
+        ground.complete_with(journey, &kept, "v4", &wanted).await?;
         stack::are_the_same(&before, &stack::uids(&client, "v4").await?)?;
         for version in ["v1", "v2"] {
             is_moored(&client, version, json!({ "berth": "south", "depth": "9m" })).await?;

@@ -49,6 +49,15 @@ pub(crate) fn expected(version: &str) -> Vec<Expected> {
     [network(version), lighthouse(version)].concat()
 }
 
+/// These objects, those of one kind in another version of its API.
+pub(crate) fn in_version(objects: Vec<Expected>, kind: &str, api_version: &'static str) -> Vec<Expected> {
+    let other = |object: Expected| match object.kind == kind {
+        true => Expected { api_version, ..object },
+        false => object,
+    };
+    objects.into_iter().map(other).collect()
+}
+
 /// The image of the agent.
 pub(crate) fn image(version: &str) -> &'static str {
     match version {
