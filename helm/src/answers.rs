@@ -32,7 +32,8 @@ pub trait Answers: fmt::Debug + Send + Sync {
 /// Where and how often something is asked. Two renders of a chart ask under the same keys as far as they run through the same calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Key {
-    /// The path of the file being rendered, as `chart/templates/name.yaml`; not of the helper that asks.
+    /// The path within the chart of the file being rendered, as `templates/name.yaml` or `charts/part/templates/name.yaml`; not of the helper that asks. The
+    /// chart itself may be called otherwise in its next version.
     pub template: String,
     /// The function called.
     pub function: String,

@@ -190,7 +190,7 @@ fn a_memo_tells_what_was_not_asked_for_and_asks_for_what_is_new() {
     assert_eq!(unasked.len(), 1);
     assert_eq!(
         (&*unasked[0].template, &*unasked[0].function),
-        ("c/templates/t.yaml", "randAlpha")
+        ("templates/t.yaml", "randAlpha")
     );
     assert_eq!(second.entries().len(), 3);
 }

@@ -28,7 +28,8 @@ impl Asker {
 
     /// What follows is asked by the file of that path.
     pub(crate) fn begin(&mut self, template: &str) {
-        template.clone_into(&mut self.template);
+        let within = template.split_once('/').map_or(template, |(_, within)| within);
+        within.clone_into(&mut self.template);
         self.asked.clear();
     }
 
