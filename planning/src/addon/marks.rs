@@ -122,8 +122,8 @@ impl Marks {
 /// Nothing is waited for where the cluster may go on. A step on the way to the Cluster's version is not the end of an upgrade. Of somebody's hands off
 /// the add-ons we keep ours off.
 ///
-/// Whoever reaches the port can call, so that what is written must be bounded whatever a call says: it has to know the uid of the Cluster, which every minor of Cluster
-/// API sends, its version has to be the one that the operator has seen of the Cluster and found its release to be for, and of one version later moments are written
+/// Whoever reaches the port can call, so that what is written must be bounded whatever a call says: it has to know the uid of the Cluster, which Cluster API
+/// sends (read in 1.10, 1.12, 1.13 and 1.14), its version has to be the one that the operator has seen of the Cluster and found its release to be for, and of one version later moments are written
 /// over earlier ones alone. Where the operator has not looked yet, the call is made again after it has.
 pub fn noted(call: &Call, addon: &ClusterAddon, answer: &HookAnswer) -> Option<HookCalled> {
     let Call { hook, cluster, .. } = call;
