@@ -78,10 +78,11 @@ pub fn presence(cluster: Option<&ClusterSeen>, class: ClassOwner, addon: Option<
 fn without_cluster(addon: &AddonSeen) -> Presence {
     if addon.moving {
         Presence::Moving
+    } else if addon.deleting {
+        // There is nothing left that a pause could protect, and its namespace may wait for it.
+        Presence::LetGo
     } else if addon.paused && addon.begun {
         Presence::Paused(Pausing::Addon)
-    } else if addon.deleting {
-        Presence::LetGo
     } else if addon.begun {
         Presence::Delete
     } else {

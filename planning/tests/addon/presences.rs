@@ -138,6 +138,16 @@ fn a_pause_of_the_cluster_or_of_the_add_ons_stops_everything() {
         Presence::Paused(Pausing::Addon)
     );
     assert_eq!(presence(None, Ours, Some(&held)), Presence::Paused(Pausing::Addon));
+    // Whoever deletes what is of no Cluster any more waits for nothing.
+    let going = AddonSeen {
+        deleting: true,
+        ..held.clone()
+    };
+    assert_eq!(presence(None, Ours, Some(&going)), Presence::LetGo);
+    assert_eq!(
+        presence(Some(&alive()), Ours, Some(&going)),
+        Presence::Paused(Pausing::Addon)
+    );
     // Not ours is not paused either: nothing is written to it.
     let foreign = AddonSeen { begun: false, ..held };
     assert_eq!(presence(Some(&paused), Foreign, Some(&foreign)), Presence::NotOurs);
