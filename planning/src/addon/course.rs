@@ -108,12 +108,17 @@ pub fn stages(kind: Kind, stages: &Stages) -> Vec<Stage> {
 
 /// The charts whose objects stay when a course is over; those of others are pruned.
 ///
-/// Of an upgrade these are the charts that its last stage of that name applies. A creation takes nothing away that the release applies at all: its
-/// ClusterAddon may have been made anew for a cluster that was upgraded long ago.
+/// Of an upgrade these are the charts that creation and then the upgrade itself leave applied: a cluster does not lose its network because no stage of an
+/// upgrade names the chart. A creation takes nothing away that the release applies at all: its ClusterAddon may have been made anew for a cluster that was
+/// upgraded long ago.
 pub fn charts_that_stay(kind: Kind, layout: &Stages) -> BTreeSet<String> {
     let course = match kind {
         Kind::Creation => listed(layout, &Hook::ALL),
-        Kind::Upgrade | Kind::Deletion => stages(Kind::Upgrade, layout),
+        Kind::Upgrade | Kind::Deletion => {
+            let mut course = listed(layout, &Hook::OF_CREATION);
+            course.extend(stages(Kind::Upgrade, layout));
+            course
+        }
     };
     let mut charts = BTreeSet::new();
     for Stage { key, .. } in course {

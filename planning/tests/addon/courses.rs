@@ -115,6 +115,16 @@ fn an_upgrade_keeps_what_its_stages_leave_applied_and_a_creation_all_that_the_re
     assert_eq!(charts_that_stay(Kind::Upgrade, &ends_in_delete), BTreeSet::new());
 }
 
+#[test]
+fn an_upgrade_leaves_what_creation_alone_applies_and_takes_away_what_it_says_itself() {
+    let layout = listed(
+        "{AfterControlPlaneInitialized: [{name: cni, action: apply}, {name: csi, action: apply}, {name: old, action: apply}],
+          BeforeClusterUpgrade: [{name: ccm, action: apply}, {name: old, action: delete}]}",
+    );
+    let stay = charts_that_stay(Kind::Upgrade, &layout);
+    assert_eq!(stay.into_iter().collect::<Vec<_>>(), ["ccm", "cni", "csi"]);
+}
+
 /// F5, F43: CSO called the add-ons ready with the second look.
 #[test]
 fn an_upgrade_that_waits_in_its_first_stage_runs_all_later_ones_before_it_is_done() {

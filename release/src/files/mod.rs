@@ -7,6 +7,7 @@ mod conditions;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod stages;
 mod understanding;
 mod verification;
 
@@ -79,7 +80,7 @@ pub struct Charts {
     pub addon_chart: FileRef,
     /// How the add-ons are applied.
     pub addons: AddonConfiguration,
-    /// What nobody could check before there is a cluster, a sentence each.
+    /// What nobody could check before there is a cluster, and what its maker may not have meant, a sentence each.
     pub notes: Vec<String>,
 }
 

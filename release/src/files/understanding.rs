@@ -11,7 +11,8 @@ use crds::{
 };
 
 use super::{
-    AddonConfiguration, Charts, FileRef, Purpose, Release, ReleaseError, addon_chart_name, class_chart_name, conditions,
+    AddonConfiguration, Charts, FileRef, Purpose, Release, ReleaseError, addon_chart_name, class_chart_name,
+    conditions, stages::never_upgraded,
 };
 use crate::{
     Digest,
@@ -83,6 +84,7 @@ fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Res
     let addons = if let Some(stages) = stages {
         charts_of_stages(&stages, &addon_chart, &contents)?;
         notes = conditions::check(&stages, contents.definitions.found, tag.kubernetes_minor())?;
+        notes.extend(never_upgraded(&stages));
         AddonConfiguration::Stages(stages)
     } else {
         one_chart(&addon_chart, &contents)?;
