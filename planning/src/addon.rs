@@ -56,7 +56,7 @@ pub use self::{
     plan::{AddonPlan, plan},
     presence::{AddonSeen, ClassOwner, Pausing, Presence, presence},
     stage::{ConditionSeen, StageSeen, StageState, Work},
-    target::{Change, ReleaseSeen, Target, Values, Wanted, change, wanted},
+    target::{Change, ReleaseSeen, Target, Values, Wanted, change, needs_ready_release, wanted},
     values_from::{Holder, HolderKind, ValuesFrom, ValuesFromError, Withheld, are_for_charts, is_given, values_from},
     waiting::AddonWaiting,
 };

@@ -37,7 +37,7 @@ use release::Admitted;
 use rendering::ChartValues;
 use rendering::answers::Asked;
 
-pub(crate) use self::bundle::{Bundle, Unusable, Usable};
+pub(crate) use self::bundle::{Bundle, Unusable, Usable, not_ready};
 use self::bundle::{Bundles, pinned};
 use self::evaluation::{Evaluations, ValuesSource};
 pub(crate) use self::hidden::Hidden;

@@ -4,20 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ClusterStackRelease;
 use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus};
-use crds::conditions::{ConditionType, find};
 use crds::labels;
 use crds::policy::ReleasePolicy;
 use kube::ResourceExt;
 use operator_kit::object::{GroupKind, ObjectKey};
 use planning::addon::{
     AddonObserved, ChartSeen, ClusterSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen, Stage, Values, Wanted,
-    charts_needed, kind, stages, wanted,
+    charts_needed, kind, needs_ready_release, stages, wanted,
 };
 use planning::next::Next;
 use planning::objects::{Intent, ObjectObserved, key_of};
 use planning::topology::Topology;
 
-use super::charts::{ChartWork, GivenMarks, Hidden, Occasion, Unusable, Usable, ValuesSeen};
+use super::charts::{ChartWork, GivenMarks, Hidden, Occasion, Unusable, Usable, ValuesSeen, not_ready};
 use super::conditions::{Evaluated, conditions};
 use super::presence::{Sight, class_owner, release_of_class};
 use super::seen::addon_seen;
@@ -102,7 +101,10 @@ impl Subject<'_> {
         let (cluster, marks) = self.cluster(&sight.cluster);
         let (connection, place) = self.reach(&cluster, is_paused);
         let (release, usable, policy) = match &cluster.topology {
-            Some(topology) if !is_paused => self.release_of(topology).await,
+            Some(topology) if !is_paused => {
+                let ready = needs_ready_release(&cluster, addon.status.as_ref());
+                self.release_of(topology, ready).await
+            }
             _ => (ReleaseSeen::Absent, None, ReleasePolicy::default()),
         };
         let rendered = match &usable {
@@ -243,8 +245,8 @@ impl Subject<'_> {
         way
     }
 
-    /// The release of a class, and its add-ons where they can be used.
-    async fn release_of(self, topology: &Topology) -> (ReleaseSeen, Option<Usable>, ReleasePolicy) {
+    /// The release of a class, and its add-ons where they can be used; with `ready` only while all else of the release is in order, too.
+    async fn release_of(self, topology: &Topology, ready: bool) -> (ReleaseSeen, Option<Usable>, ReleasePolicy) {
         let context = self.context;
         let Ok(class) = topology.class_name() else {
             return (ReleaseSeen::Absent, None, ReleasePolicy::default());
@@ -254,10 +256,8 @@ impl Subject<'_> {
             Err(seen) => return (seen, None, ReleasePolicy::default()),
         };
         let policy = release.spec.policy.clone().unwrap_or_default();
-        if !release.status.as_ref().is_some_and(|status| status.ready) {
-            let why = why_not_ready(&release);
-            let message = format!("the ClusterStackRelease {} cannot be used: {why}", release.name_any());
-            return (ReleaseSeen::NotReady { message }, None, policy);
+        if ready && !release.status.as_ref().is_some_and(|status| status.ready) {
+            return (not_ready(&release).seen(), None, policy);
         }
         let opened = context.sources.of(&release).await;
         match self.addons.charts.usable(&context.charts, &release, opened).await {
@@ -451,11 +451,4 @@ fn kinds(
     let mut known: BTreeSet<GroupKind> = intents.keys().map(ObjectKey::group_kind).collect();
     known.extend(status.resources.iter().map(|row| key_of(row).group_kind()));
     named_kinds(addon, &known)
-}
-
-fn why_not_ready(release: &ClusterStackRelease) -> String {
-    let conditions = release.status.as_ref().map(|status| status.conditions.as_slice());
-    let ready = find(conditions.unwrap_or_default(), ConditionType::Ready);
-    let said = ready.and_then(|ready| ready.message.clone().or_else(|| ready.reason.clone()));
-    said.unwrap_or_else(|| "nobody has looked at it yet".to_owned())
 }

@@ -117,6 +117,15 @@ pub enum Change {
     },
 }
 
+/// Whether the release of the class has to be ready before it is used.
+///
+/// It has to be for what is new to the cluster. What the cluster has, or is on the way to, is kept right and taken away in good order from the files alone,
+/// which are pinned: a class or a node image that is in disorder is no reason to leave a network broken or a volume behind.
+pub fn needs_ready_release(cluster: &ClusterSeen, status: Option<&ClusterAddonStatus>) -> bool {
+    let target = status.and_then(|status| status.target.as_ref());
+    cluster.deleting.is_none() && target.is_none_or(|target| target.cluster_stack != cluster.class())
+}
+
 /// What a Cluster shall have.
 pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values) -> Wanted {
     let Some(topology) = &cluster.topology else {

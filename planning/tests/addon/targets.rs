@@ -1,5 +1,5 @@
 use crds::cluster_addon::ClusterAddonStatus;
-use planning::addon::{Change, ClusterSeen, ReleaseSeen, Target, Values, Wanted, change, wanted};
+use planning::addon::{Change, ClusterSeen, ReleaseSeen, Target, Values, Wanted, change, needs_ready_release, wanted};
 use serde_json::json;
 
 use crate::given::{CLASS, at, cluster};
@@ -60,6 +60,24 @@ fn without_a_release_or_values_there_is_no_target() {
         wanted(&there, &ready("v1", "v1.33.1"), &Values::Awaited),
         Wanted::ValuesAwaited
     );
+}
+
+#[test]
+fn a_release_has_to_be_ready_for_what_is_new_and_not_for_what_a_cluster_has_or_loses() {
+    let there = cluster("v1.33.1", "v1.33.1", "v1.33.1");
+    let towards = |class: &str| ClusterAddonStatus {
+        target: Some(target_of(class, &ready("v1", "v1.33.1"), "a").recorded()),
+        ..ClusterAddonStatus::default()
+    };
+    assert!(needs_ready_release(&there, None));
+    assert!(needs_ready_release(&there, Some(&ClusterAddonStatus::default())));
+    assert!(needs_ready_release(&there, Some(&towards("docker-scs-1-32-v9"))));
+    assert!(!needs_ready_release(&there, Some(&towards(there.class()))));
+    let going = ClusterSeen {
+        deleting: Some(at(0)),
+        ..there
+    };
+    assert!(!needs_ready_release(&going, None));
 }
 
 #[test]

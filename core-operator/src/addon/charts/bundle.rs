@@ -193,15 +193,11 @@ impl Bundle {
 
 /// The files of a release, if their bytes are those that it is pinned to.
 pub(super) fn pinned(release: &ClusterStackRelease, opened: Opened) -> Result<Admitted, Unusable> {
-    let name = release.name_any();
-    let unusable = |why: &str| Unusable {
-        message: format!("the ClusterStackRelease {name} cannot be used: {why}"),
-        unreadable: false,
-    };
     let status = release.status.as_ref();
     let Some(assets) = status.and_then(|status| status.assets.as_ref()) else {
-        return Err(unusable(&why_not_ready(release)));
+        return Err(not_ready(release));
     };
+    let unusable = |why: &str| unusable(release, why);
     let files = match opened {
         Opened::Ready { files, .. } => files,
         Opened::Missing { message, .. } | Opened::Broken { message } | Opened::Refused { message, .. } => {
@@ -219,11 +215,19 @@ pub(super) fn pinned(release: &ClusterStackRelease, opened: Opened) -> Result<Ad
     }
 }
 
-fn why_not_ready(release: &ClusterStackRelease) -> String {
+/// Why a release is not ready, in its own words.
+pub(crate) fn not_ready(release: &ClusterStackRelease) -> Unusable {
     let conditions = release.status.as_ref().map(|status| status.conditions.as_slice());
     let ready = find(conditions.unwrap_or_default(), ConditionType::Ready);
     let said = ready.and_then(|ready| ready.message.clone().or_else(|| ready.reason.clone()));
-    said.unwrap_or_else(|| "nobody has looked at it yet".to_owned())
+    unusable(release, said.as_deref().unwrap_or("nobody has looked at it yet"))
+}
+
+fn unusable(release: &ClusterStackRelease, why: &str) -> Unusable {
+    Unusable {
+        message: format!("the ClusterStackRelease {} cannot be used: {why}", release.name_any()),
+        unreadable: false,
+    }
 }
 
 /// What is read of a release: by folder, the files with a template of values.

@@ -327,6 +327,25 @@ fn what_somebody_takes_away_in_a_cluster_comes_back_at_once_and_of_a_cluster_tha
     });
 }
 
+/// To the Go operator the files of the release were enough, too.
+#[test]
+fn what_a_cluster_has_is_kept_right_while_its_release_is_not_ready() {
+    reaching(&[], async |Reached { server, workload, .. }| {
+        lathe(workload);
+        workload.apply(&tide("high"));
+        until(|| told(server, NAME, "Ready").starts_with("True/")).await;
+        server.refuse(Method::PATCH, "ClusterClass", Some("not now"));
+        server.delete("ClusterClass", TAG);
+        let is_ready = || server.find("ClusterStackRelease", TAG)["status"]["ready"] == true;
+        until(|| !is_ready()).await;
+        workload.delete("ConfigMap", "nets");
+        soon(|| is_there(workload)).await;
+        sleep(LONG).await;
+        assert!(!is_ready());
+        assert!(told(server, NAME, "Ready").starts_with("True/"));
+    });
+}
+
 #[test]
 fn a_cluster_that_no_longer_answers_is_told_and_one_that_answers_again_is_looked_at() {
     reaching(
