@@ -337,7 +337,7 @@ fn left(call: &Call, status: &ClusterAddonStatus, now: Timestamp) -> Option<Hold
 }
 
 /// The first stage that is not over, of hooks up to this one.
-fn first_left(status: &ClusterAddonStatus, last: Hook) -> Option<&StageProgress> {
+pub(super) fn first_left(status: &ClusterAddonStatus, last: Hook) -> Option<&StageProgress> {
     status.stages.iter().find(|row| {
         let is_over = row.phase == StagePhase::Done || row.passed_over;
         let hook = row.hook.as_deref().and_then(Hook::named);

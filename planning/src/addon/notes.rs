@@ -6,6 +6,7 @@ use crds::cluster_addon::{AddonVersion, ClusterAddonStatus, StageAction, StagePh
 use crds::events::Happening;
 use crds::labels::SKIP_HOOK;
 
+use super::answer::first_left;
 use super::hook::Hook;
 use super::marks::Marks;
 use crate::stack::Note;
@@ -122,9 +123,10 @@ fn words(version: &AddonVersion, than: &AddonVersion) -> String {
 
 /// The hooks that somebody lets a cluster of this class go on without, as long as there is something of them that is left out.
 pub fn overridden(marks: &Marks, class: &str, status: &ClusterAddonStatus) -> Option<Note> {
+    // What a call of the hook would be held up by: stages of hooks before count, too, as those of creation do where a release lists none for upgrades.
     let is_left = |hook: Hook| {
-        let mut rows = status.stages.iter();
-        rows.any(|row| row.hook.as_deref() == Some(hook.name()) && !is_done(row) && !row.passed_over)
+        first_left(status, hook.last_of_moment())
+            .is_some_and(|row| hook != Hook::BeforeClusterDelete || row.hook.as_deref() == Some(hook.name()))
     };
     let hooks = Hook::ALL
         .into_iter()
@@ -296,6 +298,12 @@ mod tests {
             "{}",
             note.message
         );
+        // The stages of creation lead an upgrade where a release lists none for it.
+        let mut single = left.clone();
+        for row in &mut single.stages {
+            row.hook = Some(Hook::AfterControlPlaneInitialized.name().to_owned());
+        }
+        assert_eq!(overridden(&marks, class, &single), Some(note));
         assert_eq!(overridden(&marks, "another", &left), None);
         assert_eq!(overridden(&Marks::default(), class, &left), None);
         assert_eq!(overridden(&marks, class, &status(None, None, &["cni", "ccm"])), None);
