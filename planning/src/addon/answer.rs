@@ -1,6 +1,8 @@
 //! What a lifecycle hook of Cluster API is answered, from the Cluster in the request and the ClusterAddon in a watch. Nothing is started by a call, and nothing
 //! is waited for: a call that is not let through is made again.
 
+use std::collections::BTreeSet;
+
 use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StagePhase, StageProgress, name_for};
 use crds::conditions::{Condition, ConditionStatus, ConditionType, Reason, find, is_true};
 use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
@@ -11,7 +13,7 @@ use serde_json::Value;
 use super::cluster::ClusterSeen;
 use super::course::TIMEOUT_OF_DELETION;
 use super::hook::Hook;
-use super::marks::Marks;
+use super::marks::{Marks, skipped_hooks};
 use crate::outline::{Fields, Kept, Scalar, TOPOLOGY};
 
 /// Seconds until a call is made again that is held up. Since 1.12 Cluster API notices with the next call only that it may go on.
@@ -30,6 +32,8 @@ pub struct Call {
     pub cluster: ClusterSeen,
     /// The Kubernetes version of the step: since 1.12 an upgrade may take several, and the hooks between are called for each.
     pub version: Option<String>,
+    /// The hooks that somebody lets the cluster go on without though it has no ClusterAddon, as the annotation on the Cluster says.
+    pub skipped: BTreeSet<(Hook, String)>,
 }
 
 /// What is read of a request, which may be as large as a Cluster is.
@@ -45,6 +49,7 @@ const REQUEST: Kept = Fields(&[
                     ("uid", Scalar),
                     ("generation", Scalar),
                     ("deletionTimestamp", Scalar),
+                    ("annotations", Fields(&[(SKIP_HOOK, Scalar)])),
                 ]),
             ),
             ("spec", Fields(&[("topology", TOPOLOGY)])),
@@ -73,10 +78,13 @@ impl Call {
                 .filter(|text| !text.is_empty())
         };
         let version = text("toKubernetesVersion").or_else(|| text("kubernetesVersion"));
+        let annotations = request.pointer("/cluster/metadata/annotations");
+        let skipped = annotations.and_then(|annotations| annotations.get(SKIP_HOOK)?.as_str());
         (!cluster.name.is_empty() && !cluster.namespace.is_empty()).then(|| Self {
             hook,
             cluster,
             version: version.map(str::to_owned),
+            skipped: skipped.map(skipped_hooks).unwrap_or_default(),
         })
     }
 
@@ -158,6 +166,9 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
     match (addon, listed.release) {
         (None, ReleaseListed::Absent) => go_on("the class of the Cluster belongs to no cluster stack"),
         (None, _) if *hook == Hook::BeforeClusterDelete => go_on("the cluster has no add-ons"),
+        (None, _) if call.skipped.contains(&(*hook, cluster.class().to_owned())) => go_on(&format!(
+            "the annotation {SKIP_HOOK} of the Cluster says to go on without add-ons"
+        )),
         (None, _) => unmade(listed.unmade).answer(call),
         (Some(addon), ReleaseListed::Absent) if !is_begun(addon) => {
             go_on("the class of the Cluster belongs to no cluster stack")
@@ -168,13 +179,17 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
 
 /// There is no ClusterAddon. Who answers may be another replica than the one that makes it.
 fn unmade(why: Option<&str>) -> Hold {
-    match why {
+    let held = match why {
         None => Hold::unseen(
             "the ClusterAddon has not been made yet; if that stays, the log of the operator that leads says why",
         ),
         Some(why) => Hold::unseen(&format!(
             "the ClusterAddon could not be made, and is tried again: {why}"
         )),
+    };
+    Hold {
+        skipped_on: SkippedOn::Cluster,
+        ..held
     }
 }
 
@@ -246,21 +261,24 @@ fn before_deletion(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatu
     Some(Hold {
         since: Some(since),
         deadline: Some(deadline),
-        ..pause(addon).unwrap_or(held)
+        ..pause(addon, status).unwrap_or(held)
     })
 }
 
 /// What holds up whoever asks about add-ons that somebody paused.
-fn pause(addon: &ClusterAddon) -> Option<Hold> {
+fn pause(addon: &ClusterAddon, status: &ClusterAddonStatus) -> Option<Hold> {
     has_annotation(addon, PAUSED).then(|| {
         let message = format!("the annotation {PAUSED} of the ClusterAddon is set; remove it to go on");
-        Hold::new(Reason::Paused.as_str(), &message)
+        Hold {
+            since: find(&status.conditions, ConditionType::Paused).map(|paused| paused.last_transition_time.0),
+            ..Hold::new(Reason::Paused.as_str(), &message)
+        }
     })
 }
 
 /// What holds up whoever asks about more than the status knows.
 fn behind(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus) -> Option<Hold> {
-    if let Some(paused) = pause(addon) {
+    if let Some(paused) = pause(addon, status) {
         return Some(paused);
     }
     if status
@@ -353,9 +371,17 @@ fn go_on(message: &str) -> HookAnswer {
     }
 }
 
+/// What takes the annotation that lets a cluster go on.
+enum SkippedOn {
+    ClusterAddon,
+    /// While there is no ClusterAddon.
+    Cluster,
+}
+
 /// Why a cluster is held up.
 struct Hold {
     retry: u32,
+    skipped_on: SkippedOn,
     reason: String,
     message: String,
     since: Option<Timestamp>,
@@ -367,6 +393,7 @@ impl Hold {
         let cut = message.floor_char_boundary(WORDS);
         Self {
             retry: HELD,
+            skipped_on: SkippedOn::ClusterAddon,
             reason: reason.to_owned(),
             message: message[..cut].to_owned(),
             since: None,
@@ -411,14 +438,18 @@ impl Hold {
         };
         let since = time(self.since, "just now");
         let deadline = time(self.deadline, "none");
-        let (namespace, name, class) = (&cluster.namespace, name_for(&cluster.name), cluster.class());
+        let (namespace, class) = (&cluster.namespace, cluster.class());
+        let object = match self.skipped_on {
+            SkippedOn::ClusterAddon => format!("clusteraddon {}", name_for(&cluster.name)),
+            SkippedOn::Cluster => format!("cluster {}", cluster.name),
+        };
         let Self { reason, message, .. } = &self;
         HookAnswer {
             status: HookStatus::Success,
             retry_after_seconds: self.retry,
             message: format!(
                 "{reason}: {message} (since {since}, deadline {deadline}); to go on without it: kubectl --namespace {namespace} annotate \
-                 --overwrite clusteraddon {name} {SKIP_HOOK}={hook}@{class}"
+                 --overwrite {object} {SKIP_HOOK}={hook}@{class}"
             ),
         }
     }

@@ -75,7 +75,7 @@ impl Marks {
                 .or_else(predecessors),
             upgraded: text(CLUSTER_ADDON_STAGE) == Some(STAGE_UPGRADED),
             called: text(HOOK_CALLED).and_then(HookCalled::parse),
-            skipped: skipped(text(SKIP_HOOK).unwrap_or_default()),
+            skipped: skipped_hooks(text(SKIP_HOOK).unwrap_or_default()),
         }
     }
 
@@ -155,7 +155,7 @@ pub fn noted(call: &Call, addon: &ClusterAddon, answer: &HookAnswer) -> Option<H
 }
 
 /// Reads `<hook>@<class>`, several separated by commas.
-fn skipped(value: &str) -> BTreeSet<(Hook, String)> {
+pub(super) fn skipped_hooks(value: &str) -> BTreeSet<(Hook, String)> {
     let entries = value.split(',').filter_map(|entry| entry.trim().split_once('@'));
     entries
         .filter_map(|(hook, class)| Some((Hook::named(hook)?, class.to_owned())))

@@ -114,6 +114,19 @@ fn a_cluster_whose_add_on_cannot_be_made_is_told_why() {
         let held = answer(&create, None, listed, at(0));
         assert!(!goes_on(&held) && held.message.contains(words), "{}", held.message);
     }
+    // What it says is possible while there is no ClusterAddon that could be annotated.
+    let held = answer(&create, None, refused, at(0));
+    let words = format!("annotate --overwrite cluster web {SKIP_HOOK}=BeforeClusterCreate@{CLASS}");
+    assert!(held.message.ends_with(&words), "{}", held.message);
+    let call_with = |skip: &str| {
+        let mut cluster = cluster_value(CLASS, "v1.34.0");
+        cluster["metadata"]["annotations"] = json!({ SKIP_HOOK: skip });
+        call_of(Hook::BeforeClusterCreate, &cluster, "v1.34.0")
+    };
+    let answered = |skip: &str| answer(&call_with(skip), None, refused, at(0));
+    assert!(goes_on(&answered(&format!("BeforeClusterCreate@{CLASS}"))));
+    assert!(!goes_on(&answered(&format!("BeforeClusterUpgrade@{CLASS}"))));
+    assert!(!goes_on(&answered("BeforeClusterCreate@docker-scs-1-32-v9")));
     let made = addon(vec![row(Hook::BeforeClusterCreate, "a", StagePhase::Pending)]);
     assert_eq!(
         answer(&create, Some(&made), refused, at(0)),
