@@ -1,14 +1,14 @@
 //! What runs the Pods of a test: the real [`crate::node`] where the machine can hold one, and [`crate::stand_in`], which every machine can. What a test
 //! says of one it should say of the other; where only one can show it, the test says so.
 
-use std::{fs, io::Write, net::Ipv4Addr};
+use std::{fs, net::Ipv4Addr};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::LogParams};
 
 pub use crate::image::Image;
-use crate::{ControlPlane, Lab, node::Node, stand_in::StandIn};
+use crate::{ControlPlane, Lab, node::Node, stand_in::StandIn, summary};
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +42,7 @@ pub fn kinds() -> Result<Vec<Kind>> {
     match lab.node() {
         Ok(_) => Ok(vec![Kind::Real, Kind::StandIn]),
         Err(reason) => {
-            let said = format!("REDUCED: Pods run under a stand-in of the kubelet alone ({reason})\n");
-            // Not by a macro: what those print is hidden when the test passes.
-            std::io::stderr()
-                .write_all(said.as_bytes())
-                .context("failed to say what is not tested")?;
+            summary::reduced(&format!("Pods run under a stand-in of the kubelet alone ({reason})"));
             Ok(vec![Kind::StandIn])
         }
     }

@@ -52,6 +52,7 @@ pub mod soak;
 pub mod stage;
 pub mod stand_in;
 pub mod storm;
+pub mod summary;
 pub mod traces;
 pub mod travel;
 pub mod usage;

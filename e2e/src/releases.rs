@@ -7,7 +7,7 @@ use std::{
     env,
     ffi::OsStr,
     fs,
-    io::{Read, Write},
+    io::Read,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-use crate::{built::Program, lab::workspace};
+use crate::{built::Program, lab::workspace, summary};
 
 /// What stands in the name of the archive of a release with its class chart.
 pub const CLASS: &str = "-cluster-class-";
@@ -304,10 +304,9 @@ pub fn put_into(archive: &Path, path: &Path, size: u64, content: impl Read) -> R
 pub fn corpus() -> Option<PathBuf> {
     let folder = env::var_os(CORPUS_VARIABLE).map(PathBuf::from);
     if folder.is_none() {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        // Not by a macro: the harness of tests keeps what those write to itself when a test passes.
-        let said = format!("REDUCED: {test} does not run with real releases, because {CORPUS_VARIABLE} is not set\n");
-        let _ = std::io::stderr().write_all(said.as_bytes());
+        summary::test_is_reduced(&format!(
+            "does not run with real releases, because {CORPUS_VARIABLE} is not set"
+        ));
     }
     folder
 }

@@ -1,8 +1,9 @@
 //! Which Cluster API: the minors whose managers the lab has, and in what they differ for those who talk to them.
 
-use std::{env, fmt, io::Write};
+use std::{env, fmt};
 
 use crate::hooks::Hook;
+use crate::summary;
 
 /// Set by `cargo xtask test --matrix`.
 const MATRIX_VARIABLE: &str = "STACKWRIGHT_MATRIX";
@@ -40,8 +41,17 @@ impl Release {
         vec![Self::V1_14]
     }
 
-    /// Whether the run is one on everything: it has the providers that the set-up builds for such a run alone.
-    pub fn is_run_on_everything() -> bool {
+    /// Whether the run is one on everything: it has the providers that the set-up builds for such a run alone. Whoever shows nothing otherwise says so for
+    /// the summary of the run.
+    pub fn is_run_on_everything_or_told() -> bool {
+        let is_so = Self::is_run_on_everything();
+        if !is_so {
+            summary::test_is_reduced("runs with --matrix alone");
+        }
+        is_so
+    }
+
+    fn is_run_on_everything() -> bool {
         env::var_os(MATRIX_VARIABLE).is_some()
     }
 
@@ -121,13 +131,11 @@ impl Provider {
 
     /// For the summary of a run: something was run on this minor of it, because here it is.
     pub(super) fn announce(self, release: Release) {
-        let said = match self {
-            Self::Core => format!("RAN ON: {release}\n"),
+        summary::ran_on(&match self {
+            Self::Core => release.to_string(),
             Self::KubeadmBootstrap | Self::KubeadmControlPlane | Self::Docker => {
-                format!("RAN ON: {} {}\n", self.name(), release.minor())
+                format!("{} {}", self.name(), release.minor())
             }
-        };
-        // Not by a macro: the harness of tests keeps what those write to itself when a test passes.
-        let _ = std::io::stderr().write_all(said.as_bytes());
+        });
     }
 }
