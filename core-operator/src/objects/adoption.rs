@@ -42,13 +42,7 @@ impl<O: Owner> Pass<'_, O> {
         body: &Value,
         options: &ApplyOptions<'_>,
     ) -> Result<Result<AppliedObject, ApplyError>, Failed> {
-        self.forget_form(key);
-        let only_new = ApplyOptions {
-            only_new: true,
-            ..*options
-        };
-        let making = self.place.apply(body, &only_new);
-        match self.metrics.applied(making).await {
+        match self.make_new(key, body, options).await {
             Err(ApplyError::AlreadyThere) => {}
             made => return Ok(made),
         }
@@ -61,6 +55,40 @@ impl<O: Owner> Pass<'_, O> {
         }
         let applying = self.place.apply(body, options);
         Ok(self.metrics.applied(applying).await)
+    }
+
+    /// Makes an object that the inventory has named, and that nobody has looked for, where there is none. One that is there may be ours, made before the
+    /// process ended: it is looked at, and what becomes of it is decided anew.
+    pub(super) async fn make_announced(
+        &self,
+        key: &ObjectKey,
+        body: &Value,
+        options: &ApplyOptions<'_>,
+    ) -> Result<Result<AppliedObject, ApplyError>, Failed> {
+        match self.make_new(key, body, options).await {
+            Err(ApplyError::AlreadyThere) => {
+                self.read(key).await?;
+                // What follows in the plan rests on it, and the next plan knows of it.
+                Err(Failed(format!("{key}: {}", ApplyError::AlreadyThere)))
+            }
+            made => Ok(made),
+        }
+    }
+
+    /// Makes an object, and changes none that is there: that is [`ApplyError::AlreadyThere`].
+    async fn make_new(
+        &self,
+        key: &ObjectKey,
+        body: &Value,
+        options: &ApplyOptions<'_>,
+    ) -> Result<AppliedObject, ApplyError> {
+        self.forget_form(key);
+        let only_new = ApplyOptions {
+            only_new: true,
+            ..*options
+        };
+        let making = self.place.apply(body, &only_new);
+        self.metrics.applied(making).await
     }
 
     /// Marks an object that is there, so that it stays when the owner goes, and says so.

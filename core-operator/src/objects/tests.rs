@@ -290,6 +290,63 @@ async fn what_another_owner_has_in_a_shared_api_server_is_left_to_it_and_not_eve
     assert_eq!(seen(&two), HashSet::from(["two".to_owned()]));
 }
 
+/// An add-on whose inventory has announced this object of `kube-system`, and whose process has just begun.
+fn announcing(server: &Server, name: &str, data: &str) -> Addon {
+    let mut addon = Addon::of(server, HERE[0], vec![map("", name, data)]);
+    addon.rows = vec![Resource {
+        version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        namespace: "kube-system".to_owned(),
+        name: name.to_owned(),
+        ..Resource::default()
+    }];
+    addon
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_was_announced_is_made_by_one_request() {
+    let server = cluster();
+    let mut addon = announcing(&server, "settings", "1");
+    assert!(addon.work().await.is_settled());
+    let made = found("kube-system", "settings", HERE[0], "1");
+    assert_eq!(maps(&server), BTreeMap::from([made]));
+    assert_eq!(server.calls_about("ConfigMap", "settings"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_announced_and_made_before_the_process_died_is_ours_whatever_became_of_it() {
+    let server = cluster();
+    // Somebody has taken the mark away since, so that no watch shows it, and changed it.
+    let mut made = map("kube-system", "settings", "1");
+    made["data"]["b"] = json!("1");
+    server.apply_as(labels::FIELD_MANAGER, &made);
+    server.apply(&map("kube-system", "settings", "2"));
+    let mut addon = announcing(&server, "settings", "1");
+    assert!(addon.work().await.is_settled());
+    let taken = found("kube-system", "settings", HERE[0], "1");
+    assert_eq!(maps(&server), BTreeMap::from([taken]));
+    assert_eq!(kept(&server, "settings"), Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_announced_and_is_there_already_stays_when_the_owner_goes() {
+    let server = cluster();
+    server.apply(&map("kube-system", "settings", "1"));
+    let mut addon = announcing(&server, "settings", "1");
+    assert!(addon.work().await.is_settled());
+    let shared = found("kube-system", "settings", HERE[0], "1");
+    assert_eq!(maps(&server), BTreeMap::from([shared]));
+    assert_eq!(kept(&server, "settings"), labels::RESOURCE_POLICY_KEEP);
+}
+
+/// What a ConfigMap of `kube-system` says of whether it is to stay.
+fn kept(server: &Server, name: &str) -> Value {
+    let maps = server.objects().into_iter();
+    let mut found = maps.filter(|((kind, _, of), _)| *kind == "ConfigMap" && of == name);
+    let (_, map) = found.next().expect("the ConfigMap");
+    map["metadata"]["annotations"][labels::RESOURCE_POLICY].clone()
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_the_mark_of_an_owner_that_is_gone_is_on_is_taken_over() {
     let server = cluster();

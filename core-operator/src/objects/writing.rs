@@ -52,11 +52,19 @@ impl<O: Owner> Pass<'_, O> {
             let bound = self.without_loss(owner, (key, why), &body, &options).await;
             body = Cow::Owned(bound.map_err(|unchanged| self.unchanged(key, digest, &unchanged))?);
         }
-        let answer = if why == ApplyReason::Create && !is_definition(&key.group_kind()) {
-            self.make(owner, key, digest, &body, &options).await?
-        } else {
-            let applying = self.place.apply(&body, &options);
-            self.metrics.applied(applying).await
+        let answer = match why {
+            ApplyReason::Create if !is_definition(&key.group_kind()) => {
+                self.make(owner, key, digest, &body, &options).await?
+            }
+            ApplyReason::Announced => self.make_announced(key, &body, &options).await?,
+            ApplyReason::Create
+            | ApplyReason::Update
+            | ApplyReason::Correct
+            | ApplyReason::Restore
+            | ApplyReason::Adopt => {
+                let applying = self.place.apply(&body, &options);
+                self.metrics.applied(applying).await
+            }
         };
         match answer {
             Ok(applied) if !is_marked(&applied, self.part_of) => Err(self.refused(key, digest, NOT_KEPT)),

@@ -66,6 +66,8 @@ pub enum ObjectAction {
 pub enum ApplyReason {
     /// It is not there, or not ours yet. One that was there before is marked to stay when the owner goes.
     Create,
+    /// The inventory names it, and nothing is known of one that is there: made where there is none, and looked at where there is one.
+    Announced,
     /// The owner wants something else than was applied.
     Update,
     /// Somebody changed it.

@@ -14,6 +14,7 @@ use crate::contest::{contested_until, tell};
 use crate::health;
 use crate::next::{Next, rests_until, retry_delay_seconds};
 use crate::object_key::ObjectKey;
+use crate::stored_data::is_definition;
 
 /// Health is read at most this often for one object: a controller that reports progress every second must not cost a read a second.
 const HEALTH_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
@@ -319,6 +320,9 @@ fn unmarked(set: &ObjectSet<'_>, key: &ObjectKey, intent: &Intent, object: &Obje
         return Sync::act(ObjectAction::apply(key, ApplyReason::Create, false));
     }
     let Some(read) = &object.memory.read else {
+        if is_only_announced(key, object, inventoried) {
+            return Sync::act(ObjectAction::apply(key, ApplyReason::Announced, false));
+        }
         return Sync::look(ObjectAction::Read { key: key.clone() });
     };
     match read {
@@ -353,6 +357,14 @@ fn unmarked(set: &ObjectSet<'_>, key: &ObjectKey, intent: &Intent, object: &Obje
             }
         },
     }
+}
+
+/// Whether nothing but the inventory tells of an object, which names it before it is made: nearly always there is none, so that a look would be in vain.
+/// A CRD is looked at in any case before it is written.
+fn is_only_announced(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_>) -> bool {
+    let memory = &object.memory;
+    let is_known = memory.verified.is_some() || memory.drifted.is_some();
+    inventoried == Inventoried::Named && !is_known && !is_definition(&key.group_kind())
 }
 
 /// Whether the owner wants another form of the object than the one that was applied last, as far as the status or this process knows.

@@ -4,7 +4,7 @@ use crds::policy::{DriftPolicy, PruneLimit};
 use crds::resource::{Resource, SyncStatus};
 
 use super::super::action::{Action, ApplyReason, ObjectAction, OwnAction, Step};
-use super::super::observed::{Belongs, Intent, Read, Seen, Verified};
+use super::super::observed::{Belongs, Intent, ObjectMemory, Read, Seen, Verified};
 use super::super::order::record_before_writes;
 use super::super::set::{OwnerKind, Prune};
 use super::super::sync::SyncState;
@@ -211,6 +211,71 @@ fn the_inventory_is_recorded_before_what_it_does_not_name_yet() {
     named.objects.get_mut(&key("new")).expect("the object").memory.read = Some(Read::Absent);
     assert_eq!(recorded(&named, false), ["apply"]);
     assert_eq!(recorded(&named, true), ["record", "apply"]);
+}
+
+#[test]
+fn an_object_that_nothing_but_the_inventory_tells_of_is_made_without_a_look() {
+    let mut addon = Addon::default().wants("new");
+    addon.rows.push(row("new", ""));
+    let action = |addon: &Addon| addon.set().installation(now()).wanted[&key("new")].action.clone();
+    let apply = |why: ApplyReason| {
+        Some(ObjectAction::Apply {
+            key: key("new"),
+            why,
+            force: false,
+        })
+    };
+    assert_eq!(action(&addon), apply(ApplyReason::Announced));
+    let memory = |addon: &mut Addon, memory: ObjectMemory| {
+        addon.objects.get_mut(&key("new")).expect("the object").memory = memory;
+    };
+    // Somebody has looked.
+    let looked = ObjectMemory {
+        read: Some(Read::Absent),
+        ..ObjectMemory::default()
+    };
+    memory(&mut addon, looked);
+    assert_eq!(action(&addon), apply(ApplyReason::Create));
+    // It was made, which the status does not say yet, and no watch shows it any more.
+    let made = ObjectMemory {
+        verified: Some(Verified {
+            intent: "sha256:a".to_owned(),
+            trigger: "o g1".to_owned(),
+            owned: true,
+        }),
+        ..ObjectMemory::default()
+    };
+    memory(&mut addon, made);
+    assert_eq!(action(&addon), Some(ObjectAction::Read { key: key("new") }));
+}
+
+#[test]
+fn a_definition_that_is_only_announced_is_looked_at_before_it_is_written() {
+    let definition = ObjectKey::new(
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        "",
+        "quays.example.org",
+    );
+    let mut addon = Addon::default().wants("new");
+    let mut intent = addon.intents.remove(&key("new")).expect("the intent");
+    intent.object.key = definition.clone();
+    addon.intents.insert(definition.clone(), intent);
+    addon.objects.insert(definition.clone(), object());
+    addon.rows.push(Resource {
+        group: definition.group.clone(),
+        kind: definition.kind.clone(),
+        name: definition.name.clone(),
+        version: "v1".to_owned(),
+        ..Resource::default()
+    });
+    let sync = addon
+        .set()
+        .installation(now())
+        .wanted
+        .remove(&definition)
+        .expect("it is wanted");
+    assert_eq!(sync.action, Some(ObjectAction::Read { key: definition }));
 }
 
 #[test]

@@ -193,6 +193,10 @@ impl World {
             return Outcome::Ended;
         }
         self.check_application(key);
+        if why == ApplyReason::Announced && self.cluster.objects.contains_key(key) {
+            self.read(key);
+            return Outcome::Failed;
+        }
         let (chart, content) = self.wanted(plan, key);
         self.journal.push(format!("apply {key} of {chart}"));
         let now = self.now();

@@ -35,7 +35,13 @@ impl World {
         let body = self.body(tag, key);
         let intent = body_digest(&body);
         self.check_application(tag, key, force);
-        if why == ApplyReason::Create {
+        if why == ApplyReason::Announced && self.api.objects.contains_key(key) {
+            return match self.read_object(tag, key) {
+                Outcome::Done(()) => Outcome::Failed("the object is there already".to_owned()),
+                failed => failed,
+            };
+        }
+        if matches!(why, ApplyReason::Create | ApplyReason::Announced) {
             let memory = self.memory(tag, key);
             memory.verified = None;
             memory.drifted = None;
