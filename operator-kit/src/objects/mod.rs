@@ -253,8 +253,8 @@ impl ObjectWatches {
     /// An object with this metadata, in the answer to a read or write of it, as the watch of its kind will show it; `None` when it will not. What is noted
     /// and never shown would stay for ever.
     ///
-    /// Of a version that the watch has shown, it is what the watch has shown: an answer may say more. What a version of a kind has for annotations alone, as
-    /// `apps/v1` has `deprecated.daemonset.template.generation` of DaemonSets, is in no metadata, because these are not converted (seen with 1.36).
+    /// Of a version that the watch has shown, it is what the watch has shown: an answer may say more. What a version of a kind has for annotations alone is
+    /// in no metadata, because these are not converted.
     pub fn sight(&self, key: &ObjectKey, metadata: &ObjectMeta) -> Option<Seen> {
         let answered = self.inner.marked.seen(metadata)?;
         let shown = self.get(key);

@@ -9,6 +9,16 @@ use kube::core::ObjectMeta;
 /// Bytes of an annotation beyond which it is not kept: anybody may write 256 KiB into one.
 pub const LONGEST_ANNOTATION: usize = 255;
 
+/// Annotations in which controllers keep accounts. Whoever else writes one loses it to them again, so that none is ever drift: an object that was applied
+/// and whose controller has counted is as it was applied.
+///
+/// The first is that of the controller of Deployments. The second is in no object as it is stored: `apps/v1` makes it of a field of DaemonSets that nobody can
+/// set, in answers, and in no metadata, because these are not converted (seen with 1.36).
+const ACCOUNTS: [&str; 2] = [
+    "deployment.kubernetes.io/revision",
+    "deprecated.daemonset.template.generation",
+];
+
 /// The few facts kept of a watched object. A stack of a thousand releases has thousands of them, so no maps, no spare
 /// capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +31,7 @@ pub struct Seen {
     pub generation: Option<i64>,
     /// The value of the label that is watched.
     pub part_of: Arc<str>,
-    /// Of labels, annotations and owner references; comparable only within one process.
+    /// Of labels, owner references and the annotations that are nobody's accounts; comparable only within one process.
     pub labels_digest: u64,
     /// The value of the annotation that is kept, where there is one and that is short enough ([`LONGEST_ANNOTATION`]).
     pub annotation: Option<Box<str>>,
@@ -168,7 +178,12 @@ fn boxed(text: Option<&str>) -> Box<str> {
 fn labels_digest(metadata: &ObjectMeta) -> u64 {
     let mut hasher = DefaultHasher::new();
     metadata.labels.hash(&mut hasher);
-    metadata.annotations.hash(&mut hasher);
+    let annotations = metadata.annotations.iter().flatten();
+    for (name, value) in annotations.filter(|(name, _)| !ACCOUNTS.contains(&name.as_str())) {
+        // Numbers tell annotations from what follows.
+        (1_u8, name, value).hash(&mut hasher);
+    }
+    0_u8.hash(&mut hasher);
     for owner in metadata.owner_references.iter().flatten() {
         (&owner.uid, owner.controller, owner.block_owner_deletion).hash(&mut hasher);
     }
@@ -222,6 +237,30 @@ mod tests {
             assert_eq!(seen(&changes).after(Some(&before)), what, "{changes}");
         }
         assert_eq!(before.after(None), Some(What::Appeared));
+    }
+
+    #[test]
+    fn accounts_that_controllers_keep_in_annotations_are_no_change_of_the_object() {
+        let noted = |version: &str, annotations: Value| {
+            seen(&json!({ "resourceVersion": version, "annotations": annotations }))
+        };
+        let applied = seen(&json!({}));
+        let revision = "deployment.kubernetes.io/revision";
+        let first = noted("11", json!({ revision: "1" }));
+        assert_eq!(first.after(Some(&applied)), Some(What::StatusChanged));
+        let second = noted("12", json!({ revision: "2" }));
+        assert_eq!(second.after(Some(&first)), Some(What::StatusChanged));
+        let other = noted("13", json!({ revision: "2", "a": "b" }));
+        assert_eq!(other.after(Some(&second)), Some(What::Changed));
+        let likewise = noted("13", json!({ "a": "b" }));
+        assert_eq!(likewise.trigger(), other.trigger());
+    }
+
+    #[test]
+    fn a_label_that_moves_to_the_annotations_is_a_change() {
+        let before = seen(&json!({ "labels": { LABEL: "x", "a": "b" } }));
+        let after = seen(&json!({ "resourceVersion": "11", "annotations": { "a": "b" } }));
+        assert_eq!(after.after(Some(&before)), Some(What::Changed));
     }
 
     #[test]

@@ -176,7 +176,7 @@ async fn of_a_version_that_the_watch_has_shown_an_answer_that_says_more_is_no_ot
     told(&mut notices, 2).await;
     let answered = |version: u32| -> ObjectMeta {
         let mut metadata = metadata("a", version)["metadata"].clone();
-        metadata["annotations"] = json!({ "deprecated.daemonset.template.generation": "1" });
+        metadata["annotations"] = json!({ "example.org/of-a-version-alone": "1" });
         serde_json::from_value(metadata).unwrap()
     };
     let shown = watches.get(&key("a")).unwrap();
