@@ -25,6 +25,7 @@ mod inventory;
 mod news;
 mod observed;
 mod order;
+mod pace;
 mod prune;
 mod reach;
 mod rendering;

@@ -45,6 +45,7 @@ pub(super) fn judged(found: &Value, resource_version: String, now: jiff::Timesta
         message: health.message,
         resource_version,
         at: now,
+        reads: 0,
     }
 }
 

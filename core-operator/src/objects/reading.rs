@@ -63,7 +63,7 @@ impl<O: Owner> Pass<'_, O> {
                     deleting: is_going(&live),
                     at: now,
                 };
-                object.health = Some(judged(&json_of(live), version, now));
+                object.health = Some(judged(&json_of(live), version, now).after(object.health.as_ref()));
                 read
             }
         };

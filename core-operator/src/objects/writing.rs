@@ -112,7 +112,7 @@ impl<O: Owner> Pass<'_, O> {
         let mut memory = lock(self.memory);
         let object = memory.of(key);
         object.failure = None;
-        object.health = Some(health);
+        object.health = Some(health.after(object.health.as_ref()));
         if difference.is_empty() {
             object.foreign_manager = owners.first().map(|owner| owner.manager.clone());
             object.verified = Some(Verified {

@@ -34,7 +34,7 @@ pub const REASONS: &[Entry<Reason>] = &[
         word: Reason::ObjectsNotHealthy,
         means: "Objects are applied and not healthy yet.",
         reader: "Look at the objects that the message names, with the words of whoever works on them.",
-        operator: "Watches them; a health that changes all the time is read every ten seconds.",
+        operator: "Watches them; a health that changes all the time is read ever more seldom, in the end every ten seconds.",
     },
     Entry {
         word: Reason::Deleting,

@@ -152,7 +152,7 @@ spec:
 }
 
 #[test]
-fn status_writes_cause_no_checks_and_one_read_in_ten_seconds_at_most() -> Result<()> {
+fn status_writes_cause_no_checks_few_reads_at_first_and_then_one_in_ten_seconds_at_most() -> Result<()> {
     journey(async |journey| {
         let tag = journey.releases.publish_harbor("v1", "v1")?;
         journey.operate().await?;
@@ -169,7 +169,8 @@ fn status_writes_cause_no_checks_and_one_read_in_ten_seconds_at_most() -> Result
         // Answered after the last of them was seen.
         journey.ask_release(&tag, "now").await?;
         let events = journey.requests_since(mark).await?;
-        let intervals = begin.elapsed().as_secs() / 10 + 1;
+        // After 0.1 s, 0.2 s and so on up to 6.4 s since the object was written, and then every ten.
+        let most = 7 + begin.elapsed().as_secs() / 10 + 1;
         let of_classes = events.filter(|event| {
             event
                 .object
@@ -179,8 +180,8 @@ fn status_writes_cause_no_checks_and_one_read_in_ten_seconds_at_most() -> Result
         });
         ensure!(of_classes.iter().all(|event| event.verb == "get"), "{of_classes:#?}");
         ensure!(
-            of_classes.len() as u64 <= intervals,
-            "{} reads in {intervals} intervals",
+            of_classes.len() as u64 <= most,
+            "{} reads instead of {most}",
             of_classes.len()
         );
         Ok(())

@@ -233,6 +233,9 @@ pub struct HealthSeen {
     pub resource_version: String,
     /// When it was read, so that reads can be spaced.
     pub at: Timestamp,
+    /// How often it was read since it was last known from an answer to a write.
+    #[serde(default)]
+    pub reads: u32,
 }
 
 /// What can fail.

@@ -16,9 +16,6 @@ use crate::next::{Next, rests_until, retry_delay_seconds};
 use crate::object_key::ObjectKey;
 use crate::stored_data::is_definition;
 
-/// Health is read at most this often for one object: a controller that reports progress every second must not cost a read a second.
-const HEALTH_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
-
 /// A look that fails says nothing about the object; from this many in a row on it is told.
 const TOLD_LOOKS: u32 = 3;
 
@@ -302,7 +299,7 @@ pub(super) fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now
     if last.resource_version == seen.resource_version {
         return Sync::still(SyncState::Synced);
     }
-    match rests_until(last.at, HEALTH_INTERVAL, now) {
+    match last.rests_until(now) {
         Some(due) => Sync::until(SyncState::Synced, due),
         None => Sync {
             action: Some(ObjectAction::Read { key: key.clone() }),

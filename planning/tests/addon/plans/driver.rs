@@ -243,7 +243,8 @@ impl World {
         let (memory, _) = self.memory.entry(key.clone()).or_default();
         memory.verified = None;
         memory.drifted = None;
-        memory.health = live.as_ref().map(|live| healthy(live, now));
+        let before = memory.health.take();
+        memory.health = live.as_ref().map(|live| healthy(live, now).after(before.as_ref()));
         match live {
             None => memory.read = Some(Read::Absent),
             Some(live) if live.content == intent => {
@@ -279,7 +280,8 @@ impl World {
         let health = live.map(|live| healthy(live, now));
         let (memory, _) = self.memory.entry(key.clone()).or_default();
         memory.read = Some(read);
-        memory.health = health;
+        let before = memory.health.take();
+        memory.health = health.map(|health| health.after(before.as_ref()));
         Outcome::Done
     }
 }
@@ -290,5 +292,6 @@ fn healthy(live: &Live, at: Timestamp) -> HealthSeen {
         message: String::new(),
         resource_version: live.version.to_string(),
         at,
+        reads: 0,
     }
 }

@@ -129,7 +129,7 @@ impl World {
         let owned = live.is_managed_by(labels::FIELD_MANAGER);
         let memory = self.memory(tag, key);
         memory.failure = None;
-        memory.health = Some(health(&live, now));
+        memory.health = Some(health(&live, now).after(memory.health.as_ref()));
         if fields.is_empty() {
             memory.verified = Some(Verified { intent, trigger, owned });
             memory.drifted = None;
@@ -177,7 +177,8 @@ impl World {
             memory.drifted = None;
         }
         memory.read = Some(read);
-        memory.health = live.as_ref().map(|live| health(live, now));
+        let before = memory.health.take();
+        memory.health = live.as_ref().map(|live| health(live, now).after(before.as_ref()));
         Outcome::Done(())
     }
 
@@ -231,5 +232,6 @@ fn health(live: &Live, at: Timestamp) -> HealthSeen {
         message,
         resource_version: live.resource_version.to_string(),
         at,
+        reads: 0,
     }
 }
