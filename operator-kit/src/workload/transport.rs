@@ -29,6 +29,7 @@ use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 use super::addresses::Addresses;
 use super::discretion::discreet;
 use super::kubeconfig::Access;
+use super::owner::CONNECTIONS;
 
 /// Until there is a connection.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
@@ -39,7 +40,8 @@ const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 /// After so long without a word the other side is asked whether it is there, and given up after as long again.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// How long a connection without a request is kept for the next one.
+/// How long a connection without a request is kept for the next one. As many are kept as there are requests at once: who is busy with a cluster sends some
+/// side by side again and again, and TLS costs both sides more than most answers.
 const IDLE: Duration = Duration::from_secs(15);
 
 /// What requests to one cluster go through, whatever is behind it.
@@ -101,7 +103,7 @@ impl Dial for Network {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(1)
+            .pool_max_idle_per_host(CONNECTIONS)
             .build(connector);
         let client = client.map_err(BoxError::from);
         let client = config.base_uri_layer().layer(client);

@@ -1,7 +1,9 @@
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures::future::join_all;
 use kube::Client;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
@@ -10,6 +12,7 @@ use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::Barrier;
 use tokio_rustls::TlsAcceptor;
 
 use super::super::probe::probe;
@@ -34,8 +37,8 @@ fn certified(authority: &Authority, name: &str) -> (rcgen::Certificate, KeyPair)
     (parameters.signed_by(&key, authority).unwrap(), key)
 }
 
-/// An API server that knows the clients of the authority, and any token. Gives its port, and what it was asked.
-async fn server(authority: &Authority) -> (u16, Arc<Mutex<String>>) {
+/// What speaks TLS to the clients of the authority, and to others.
+fn acceptor(authority: &Authority) -> TlsAcceptor {
     install_crypto();
     let (certificate, key) = certified(authority, "api.cluster.test");
     let mut clients = RootCertStore::empty();
@@ -47,7 +50,12 @@ async fn server(authority: &Authority) -> (u16, Arc<Mutex<String>>) {
             vec![certificate.der().clone()],
             PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
         );
-    let acceptor = TlsAcceptor::from(Arc::new(config.unwrap()));
+    TlsAcceptor::from(Arc::new(config.unwrap()))
+}
+
+/// An API server that knows the clients of the authority, and any token. Gives its port, and what it was asked.
+async fn server(authority: &Authority) -> (u16, Arc<Mutex<String>>) {
+    let acceptor = acceptor(authority);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let asked = Arc::new(Mutex::new(String::new()));
@@ -150,4 +158,56 @@ async fn a_name_that_stands_for_this_machine_is_not_connected_to() {
     };
     assert!(words.contains("which is this machine itself"), "{words}");
     assert_eq!(*asked.lock().unwrap(), "");
+}
+
+/// An API server that answers so many requests at once, and none before. Gives its port, and how many connections it was asked by.
+async fn patient_server(authority: &Authority, at_once: usize) -> (u16, Arc<AtomicUsize>) {
+    let (acceptor, all) = (acceptor(authority), Arc::new(Barrier::new(at_once)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connections = Arc::new(AtomicUsize::default());
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, all, counted) = (acceptor.clone(), Arc::clone(&all), Arc::clone(&counted));
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else {
+                    return;
+                };
+                let mut bytes = vec![0; 4096];
+                let mut is_first = true;
+                while stream.read(&mut bytes).await.is_ok_and(|length| length > 0) {
+                    counted.fetch_add(usize::from(std::mem::take(&mut is_first)), Ordering::SeqCst);
+                    all.wait().await;
+                    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+            });
+        }
+    });
+    (port, connections)
+}
+
+#[tokio::test]
+async fn requests_at_once_go_through_the_connections_of_those_before() {
+    const ROUNDS: usize = 10;
+    let authority = authority();
+    let (port, connections) = patient_server(&authority, CONNECTIONS).await;
+    let access = access(
+        &format!("https://127.0.0.1:{port}"),
+        &authority,
+        &json!({ "token": "abc" }),
+    );
+    let network = Network {
+        addresses: LOCAL,
+        user_agent: HeaderValue::from_static("operator/1"),
+    };
+    let client = Client::new(network.dial(&access).unwrap(), "default");
+    for _ in 0..ROUNDS {
+        let answers = join_all((0..CONNECTIONS).map(|_| probe(&client))).await;
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    }
+    let connections = connections.load(Ordering::SeqCst);
+    // A connection whose answer has just been read may be missed by the next request.
+    assert!(connections <= 2 * CONNECTIONS, "{connections} in {ROUNDS} rounds");
 }
