@@ -3,6 +3,12 @@
 /// How many are offered.
 const OFFERED: usize = 3;
 
+/// How many known words are compared: no honest list is longer, and a hostile schema costs little.
+const COMPARED: usize = 1_000;
+
+/// How many are listed where none is near.
+const LISTED: usize = 8;
+
 /// Longer words are compared no further, so that a hostile one costs little.
 const LONGEST: usize = 64;
 
@@ -11,6 +17,7 @@ pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) 
     let bound = (word.chars().count() / 3).max(2);
     let mut near: Vec<_> = known
         .into_iter()
+        .take(COMPARED)
         .filter_map(|candidate| {
             let distance = distance(word, candidate);
             let is_part = word.len() > 3 && candidate.to_lowercase().contains(&word.to_lowercase());
@@ -30,6 +37,21 @@ pub(crate) fn offer<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) ->
     match nearest(word, known).as_slice() {
         [] => String::new(),
         near => format!(": did you mean {}?", near.join(" or ")),
+    }
+}
+
+/// The same; where none is near, `; there are a, b, c and 2 more`, so that somebody sees what there is.
+pub(crate) fn instead<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> String {
+    let mut known: Vec<&str> = known.into_iter().collect();
+    let offered = offer(word, known.iter().copied());
+    if !offered.is_empty() || known.is_empty() {
+        return offered;
+    }
+    known.sort_unstable();
+    let listed = known[..known.len().min(LISTED)].join(", ");
+    match known.len().saturating_sub(LISTED) {
+        0 => format!("; there are {listed}"),
+        more => format!("; there are {listed} and {more} more"),
     }
 }
 

@@ -4,12 +4,16 @@
 //! v3. Nothing is read before it is asked for, so that a table of all kinds costs its text and no more.
 
 mod json;
+mod part;
 mod table;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+pub use self::part::part_of;
 use self::{json::Described, table::Word};
 
 /// A kind of objects, in one version.
@@ -35,7 +39,7 @@ impl ObjectKind {
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
     definitions: Vec<Value>,
-    documents: Vec<Value>,
+    documents: Vec<Arc<Value>>,
     table: Table,
 }
 
@@ -82,8 +86,8 @@ impl Schemas {
     }
 
     /// Adds what an API server publishes for one group and version (`/openapi/v3/apis/GROUP/VERSION`). It comes before what is compiled in.
-    pub fn add_openapi(&mut self, document: Value) {
-        self.documents.push(document);
+    pub fn add_openapi(&mut self, document: impl Into<Arc<Value>>) {
+        self.documents.push(document.into());
     }
 
     /// Whether a schema of a kind is known.

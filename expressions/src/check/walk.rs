@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     evaluation::TYPES,
-    nearest::offer,
+    nearest::{instead, offer},
     schemas::{ObjectKind, Schemas, Shape},
     syntax::{Expression, Kind, Literal, Macro, Node},
     words::{cut, cut_to},
@@ -218,7 +218,7 @@ impl<'s> Walk<'s> {
                         );
                         return Type::Any;
                     }
-                    None => format!("there is no field {field}{}", offer(field, fields.names())),
+                    None => format!("there is no field {field}{}", instead(field, fields.names())),
                 },
                 Shape::Map(values) => return Type::Of(values),
                 Shape::Any => {

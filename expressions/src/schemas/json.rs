@@ -1,6 +1,6 @@
 //! Schemas as JSON: those of `CustomResourceDefinition`s, and those that an API server publishes.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Fields, ObjectKind, Place, Shape,
@@ -58,20 +58,29 @@ pub(super) fn of_document<'s>(
     kind: &ObjectKind,
     metadata: Word<'static>,
 ) -> Option<Described<'s>> {
-    let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
-    let schemas = document.pointer("/components/schemas")?.as_object()?;
-    let is_it =
-        |entry: &Value| entry["group"] == group && entry["version"] == version && entry["kind"] == kind.kind.as_str();
-    let found = schemas.values().find(|schema| {
-        let kinds = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
-        // Options of calls name every group; an object names itself alone.
-        kinds.is_some_and(|kinds| kinds.len() == 1 && kinds.iter().any(is_it))
-    });
-    found.map(|schema| Described {
+    let (_, schema) = entry(schemas_of(document)?, kind)?;
+    Some(Described {
         document,
         schema,
         part: Part::Published,
         metadata,
+    })
+}
+
+/// All schemas of a document.
+pub(super) fn schemas_of(document: &Value) -> Option<&Map<String, Value>> {
+    document.pointer("/components/schemas")?.as_object()
+}
+
+/// The schema of a kind among those of a document, with its name.
+pub(super) fn entry<'s>(schemas: &'s Map<String, Value>, kind: &ObjectKind) -> Option<(&'s String, &'s Value)> {
+    let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
+    let is_it =
+        |entry: &Value| entry["group"] == group && entry["version"] == version && entry["kind"] == kind.kind.as_str();
+    schemas.iter().find(|(_, schema)| {
+        let kinds = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
+        // Options of calls name every group; an object names itself alone.
+        kinds.is_some_and(|kinds| kinds.len() == 1 && kinds.iter().any(is_it))
     })
 }
 

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{ObjectKind, Place, Schemas, Shape, table, table::Word};
+use super::{ObjectKind, Place, Schemas, Shape, part_of, table, table::Word};
 
 /// The shape of a path below a kind.
 fn shape<'s>(schemas: &'s Schemas, version: &str, kind: &str, path: &str) -> Shape<'s> {
@@ -169,4 +169,44 @@ fn what_an_api_server_says_of_metadata_comes_before_the_table_and_what_a_definit
         Shape::Text(_)
     ));
     assert!(schemas.of(&ObjectKind::new("v1", "Pod")).is_none());
+}
+
+#[test]
+fn the_part_of_a_document_that_is_about_a_kind_says_the_same_of_it_and_nothing_of_others() {
+    let ring = || ObjectKind::new("example.org/v1", "Ring");
+    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let of = |kind: &str| json!([{ "group": "example.org", "version": "v1", "kind": kind }]);
+    let document = json!({ "paths": { "/apis": {} }, "components": { "schemas": {
+        "Ring": {
+            "description": "A ring.", "type": "object", "x-kubernetes-group-version-kind": of("Ring"),
+            "properties": {
+                "spec": { "allOf": [reference("Spec")], "default": {} },
+                "description": { "type": "string", "description": "What it is." },
+            },
+        },
+        "Spec": { "type": "object", "properties": {
+            "stones": { "type": "array", "items": reference("Stone") }, "inner": reference("Spec"), "lost": reference("Nothing"),
+        } },
+        "Stone": { "type": "object", "properties": { "carats": { "type": "integer" } } },
+        "Chain": { "type": "object", "x-kubernetes-group-version-kind": of("Chain"), "properties": { "spec": reference("Links") } },
+        "Links": { "type": "object" },
+    } } });
+    let part = part_of(document.clone(), &[ring(), ObjectKind::new("v1", "Ring")]).expect("a ring");
+    let names: Vec<_> = part["components"]["schemas"]
+        .as_object()
+        .expect("schemas")
+        .keys()
+        .collect();
+    assert_eq!(names, ["Ring", "Spec", "Stone"]);
+    assert!(!part.to_string().contains("What it is"), "{part}");
+    let mut schemas = Schemas::without_table();
+    schemas.add_openapi(part);
+    let of = |path| shape(&schemas, "example.org/v1", "Ring", path);
+    assert!(matches!(of("spec.inner.stones.[].carats"), Shape::Int));
+    assert!(matches!(of("description"), Shape::Text(_)));
+    assert!(matches!(of("spec.lost"), Shape::Any));
+    for (version, kind) in [("example.org/v2", "Ring"), ("v1", "Ring"), ("example.org/v1", "Bell")] {
+        assert_eq!(part_of(document.clone(), &[ObjectKind::new(version, kind)]), None);
+    }
+    assert_eq!(part_of(json!([]), &[ring()]), None);
 }
