@@ -5,6 +5,7 @@
 //! CRDs nothing is read, unless somebody could not believe that a kind is not served: then discovery is read again, more and
 //! more seldom, until it shows every CRD of the group and is up to date for it.
 
+mod edition;
 mod sights;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,9 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+pub use self::edition::Edition;
+
+use self::edition::Tellings;
 use self::sights::{Crd, CrdEvent, MOST, Sights, TOO_MANY, discovery_agrees, group_of};
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::failure::{Lasting, chain, is_unanswered};
@@ -75,6 +79,7 @@ pub struct CrdWatch {
     doubts: watch::Sender<BTreeSet<String>>,
     /// Why nobody could say of these kinds whether they are served, when it was asked last.
     untold: Arc<Mutex<BTreeMap<GroupKind, Lasting>>>,
+    tellings: Tellings,
 }
 
 /// What is known of a kind.
@@ -104,11 +109,13 @@ impl CrdWatch {
         let (changes, _) = broadcast::channel(CHANGES_WAITING);
         let (sights, seen) = watch::channel(Sights::default());
         let doubts = watch::Sender::new(BTreeSet::new());
+        let tellings = Tellings::begin();
         let watching = Watching {
             discovery,
             changes: changes.clone(),
             sights,
             doubts: doubts.clone(),
+            tellings: tellings.clone(),
         };
         tokio::spawn(cancel.run_until_cancelled_owned(Box::pin(watching.run(client, log))));
         Self {
@@ -116,7 +123,19 @@ impl CrdWatch {
             sights: seen,
             doubts,
             untold: Arc::default(),
+            tellings,
         }
+    }
+
+    /// What is served now. It is another as soon as a [`CrdChange`] is told, which wakes those who listen.
+    pub fn edition(&self) -> Edition {
+        self.tellings.edition()
+    }
+
+    /// Whether kinds of a group may come and go with CRDs: there is a CRD of it, or nobody has listed them yet.
+    pub fn may_define(&self, group: &str) -> bool {
+        let sights = self.sights.borrow();
+        !sights.started || sights.known.keys().any(|name| group_of(name) == Some(group))
     }
 
     /// What is known of a kind now; does not wait for the list of CRDs. A [`CrdChange`] follows an error, too. One answer of discovery is no proof that a kind is not
@@ -220,11 +239,13 @@ impl CrdWatch {
             sights: watch::channel(sights).1,
             doubts: watch::Sender::new(BTreeSet::new()),
             untold: Arc::default(),
+            tellings: Tellings::begin(),
         }
     }
 }
 
 struct Watching {
+    tellings: Tellings,
     discovery: Discovery,
     changes: broadcast::Sender<CrdChange>,
     sights: watch::Sender<Sights>,
@@ -299,6 +320,7 @@ impl Watching {
         groups.extend(pending.groups.iter().cloned());
         if let Some(names) = pending.round(Instant::now(), differs, agrees) {
             groups.extend(names.iter().filter_map(|name| group_of(name)).map(str::to_owned));
+            self.tellings.tell();
             // Nobody listens yet: nobody waits for anything.
             let _ = self.changes.send(CrdChange {
                 groups: Arc::new(groups),

@@ -27,6 +27,7 @@ pub mod parts;
 mod patience;
 pub mod process;
 pub mod projection;
+pub mod published;
 pub mod read;
 pub mod record;
 mod secrets;
