@@ -7,6 +7,7 @@ mod api;
 mod apply;
 mod asked;
 pub mod journey;
+mod published;
 mod server;
 
 pub use self::api::{Key, Served, Write};

@@ -23,9 +23,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tower::service_fn;
 
-use super::answers::{about_itself, refused, repeated};
+use super::answers::{refused, repeated};
 use super::api::{Api, Happened, Key, OLDEST, Refusal, Served, Write};
 use super::asked::{Asked, Scope};
+use super::published::Documents;
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +43,8 @@ pub struct Server {
     inner: Arc<Mutex<Inner>>,
 }
 
-struct Inner {
-    kinds: &'static [Served],
+pub(super) struct Inner {
+    pub(super) kinds: &'static [Served],
     api: Api,
     watches: Vec<Watch>,
     calls: usize,
@@ -58,7 +59,7 @@ struct Inner {
     /// The fields that a CRD does not have or a policy drops, by kind.
     unknown: BTreeMap<&'static str, &'static [&'static str]>,
     /// The group that discovery leaves out.
-    hidden: Option<&'static str>,
+    pub(super) hidden: Option<&'static str>,
     /// A part of the requests that a policy refuses for Secrets, in words that repeat all it was shown.
     policy: Option<&'static str>,
     /// With what words requests of a method for single objects of a kind are refused as conflicts.
@@ -70,7 +71,9 @@ struct Inner {
     /// The last call that is answered.
     last: Option<usize>,
     /// How often single objects were asked for, or written, by kind and name.
-    asked_for: HashMap<(&'static str, String), usize>,
+    pub(super) asked_for: HashMap<(&'static str, String), usize>,
+    /// The schemas that it publishes.
+    pub(super) published: Documents,
 }
 
 /// After so many calls all fail: without a pause between them no time goes by, and they would never end.
@@ -85,7 +88,7 @@ struct Watch {
 /// The lines of an answer.
 type Frames = BoxStream<'static, io::Result<Frame<Bytes>>>;
 
-enum Answer {
+pub(super) enum Answer {
     Whole { code: u16, body: Value },
     Watch(BoxStream<'static, Value>),
 }
@@ -110,6 +113,7 @@ impl Server {
             holding: 0,
             last: None,
             asked_for: HashMap::new(),
+            published: Documents::new(),
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -317,7 +321,7 @@ impl Server {
         (inner.struck.clone(), inner.calls)
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().expect("the server did not panic")
     }
 
@@ -357,11 +361,8 @@ fn line(told: &Value) -> String {
 
 impl Inner {
     fn perform(&mut self, head: &http::request::Parts, body: &[u8]) -> Result<Answer, Refusal> {
-        if let path @ ("/api" | "/apis" | "/version") = head.uri.path() {
-            return Ok(Answer::Whole {
-                code: 200,
-                body: about_itself(self.kinds, path, self.hidden),
-            });
+        if let Some(answer) = self.says(head.uri.path()) {
+            return Ok(answer);
         }
         let mut asked = Asked::of(self.kinds, head, body)?;
         let (kind, plural) = (asked.scope.kind.kind, asked.scope.kind.plural);
