@@ -203,7 +203,7 @@ pub struct StageProgress {
     /// What it waits for, in the words of whoever holds it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Whether what comes after it goes on without it, because it takes too long and the release allows that.
+    /// Whether what comes after it goes on without it, because it takes too long or waits for what cannot be, and the release allows that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passed_over: bool,
 }

@@ -167,6 +167,8 @@ pub enum Reason {
     WaitingForCluster,
     /// The kubeconfig of the cluster asks for what we do not do.
     KubeconfigRefused,
+    /// What a stage waits for cannot be meant of what the API server of the cluster serves.
+    ConditionInvalid,
     /// A stage takes longer than the release gives it.
     StageDeadlineExceeded,
     /// The release of the class cannot be used yet.

@@ -83,6 +83,14 @@ pub const REASONS: &[Entry<Reason>] = &[
         operator: "Goes on with the next stage as soon as it holds.",
     },
     Entry {
+        word: Reason::ConditionInvalid,
+        means: "What must hold before or after a stage of add-ons cannot be meant of the objects that the API server of the cluster serves: a kind \
+                there has no such field, or never such a value. The message names the field, and what the schema has instead.",
+        reader: "Take another release, or let the cluster serve what the condition is about; nothing comes of waiting.",
+        operator: "Does not wait for the deadline: what comes after the stage waits, unless the release says to continue. It looks again when the \
+                   cluster serves something else, or when the Cluster gets another release.",
+    },
+    Entry {
         word: Reason::StageDeadlineExceeded,
         means: "A stage of add-ons takes longer than its release gives it; the message says what it waits for.",
         reader: "See to that, take another release, or let the cluster go on without the stage, as the message says.",

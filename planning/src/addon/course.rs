@@ -348,16 +348,19 @@ fn state(
         .and_then(|row| row.deadline.as_ref())
         .map_or(longest, |deadline| deadline.0.min(longest));
     let is_late = now >= deadline;
+    // Of these time mends nothing. A cluster that is to go is given the time all the same: what is not done before can never be done.
+    let is_invalid = look.reason == Some(Reason::ConditionInvalid);
+    let is_hopeless = is_late || (is_invalid && input.kind != Kind::Deletion);
     StageState {
         open: true,
-        reason: if is_late {
+        reason: if is_late && !is_invalid {
             Some(Reason::StageDeadlineExceeded)
         } else {
             look.reason
         },
         message: look.message,
         deadline: Some(deadline),
-        passed_over: is_late && stage.on_failure == OnFailure::Continue,
+        passed_over: is_hopeless && stage.on_failure == OnFailure::Continue,
         ..closed(look.phase, None, None)
     }
 }

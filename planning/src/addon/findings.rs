@@ -208,13 +208,22 @@ fn evaluated(way: &Way<'_>) -> Option<Finding> {
         )
     };
     let stage = first_open(way, is_held)?;
-    let reason = if stage.phase == StagePhase::WaitingForPreCondition {
-        Reason::FailedToEvaluatePreCondition
-    } else {
-        Reason::FailedToEvaluatePostCondition
+    let (severity, reason) = match stage.phase {
+        _ if stage.is_invalid() => (severity_of_failure(stage), Reason::ConditionInvalid),
+        StagePhase::WaitingForPreCondition => (Severity::Info, Reason::FailedToEvaluatePreCondition),
+        _ => (Severity::Info, Reason::FailedToEvaluatePostCondition),
     };
     let type_ = ConditionType::EvaluatedCEL;
-    Some(Finding::fails(type_, Severity::Info, reason, stage.words()))
+    Some(Finding::fails(type_, severity, reason, stage.words()))
+}
+
+/// How bad it is that a stage does not come to its end.
+fn severity_of_failure(stage: &StageState) -> Severity {
+    if stage.passed_over {
+        Severity::Warning
+    } else {
+        Severity::Error
+    }
 }
 
 fn deleted(told: &Told<'_>, way: &Way<'_>) -> Option<Finding> {
@@ -257,12 +266,8 @@ fn applied(told: &Told<'_>, rows: &[Resource]) -> Option<Finding> {
         return set.uncompared(rows);
     };
     if let Some(late) = way.course.stages.iter().find(|stage| stage.is_late()) {
-        let severity = if late.passed_over {
-            Severity::Warning
-        } else {
-            Severity::Error
-        };
         let message = format!("takes longer than the release gives it: {}", late.words());
+        let severity = severity_of_failure(late);
         return Some(Finding::fails(TYPE, severity, Reason::StageDeadlineExceeded, message));
     }
     // What is held back is as it was before, and is not what the target wants.
@@ -367,6 +372,13 @@ fn stall(told: &Told<'_>, waiting: &AddonWaiting) -> Option<(Reason, String)> {
                 "stage {name} takes longer than the release gives it, and what comes after it waits: mend what its row in status.stages says; it goes on by itself"
             );
             Some((Reason::StageDeadlineExceeded, message))
+        }
+        AddonWaiting::Invalid { stage } => {
+            let name = &stage.name;
+            let message = format!(
+                "stage {name} waits for what cannot be in this cluster, and what comes after it waits: take another release, or let the cluster serve what its row in status.stages names"
+            );
+            Some((Reason::ConditionInvalid, message))
         }
         AddonWaiting::Objects(wait) => wait.stall(told.decisions, false),
         _ => None,

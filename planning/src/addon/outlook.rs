@@ -188,6 +188,11 @@ impl StageState {
         self.reason == Some(crds::conditions::Reason::StageDeadlineExceeded)
     }
 
+    /// Whether it waits for what cannot hold in this cluster.
+    pub(super) fn is_invalid(&self) -> bool {
+        self.reason == Some(crds::conditions::Reason::ConditionInvalid)
+    }
+
     /// Which it is, for people.
     pub(super) fn words(&self) -> String {
         let StageKey { name, action, hook, .. } = &self.key;

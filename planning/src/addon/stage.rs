@@ -55,6 +55,11 @@ pub enum ConditionSeen {
         /// The part that does not hold, with its value, or what is wrong with the expression.
         message: String,
     },
+    /// It cannot be meant of what the API server of the cluster serves: nothing comes of waiting.
+    Invalid {
+        /// The field, and what the schema of the kind has instead.
+        message: String,
+    },
 }
 
 /// A stage of a course, and how far it is.
@@ -124,24 +129,19 @@ pub(super) fn look(stage: &Stage, row: Option<&StageProgress>, seen: &StageSeen)
     let last = row.map_or(StagePhase::Unknown, |row| row.phase);
     let has_begun = row.is_some_and(has_begun);
     let StageSeen { work, pre, post } = seen;
-    let pre = stage.pre.as_ref().and_then(|_| waits(pre));
-    let post = stage.post.as_ref().and_then(|_| waits(post));
+    let pre = stage
+        .pre
+        .as_ref()
+        .and_then(|_| waits(pre, Reason::FailedToEvaluatePreCondition));
+    let post = stage
+        .post
+        .as_ref()
+        .and_then(|_| waits(post, Reason::FailedToEvaluatePostCondition));
     if *work == Work::Done {
-        return match post {
-            None => Look::done(),
-            Some(message) => Look {
-                phase: StagePhase::WaitingForPostCondition,
-                reason: Some(Reason::FailedToEvaluatePostCondition),
-                message: Some(message),
-            },
-        };
+        return post.map_or_else(Look::done, |why| Look::waits(StagePhase::WaitingForPostCondition, why));
     }
-    if !has_begun && let Some(message) = pre {
-        return Look {
-            phase: StagePhase::WaitingForPreCondition,
-            reason: Some(Reason::FailedToEvaluatePreCondition),
-            message: Some(message),
-        };
+    if !has_begun && let Some(why) = pre {
+        return Look::waits(StagePhase::WaitingForPreCondition, why);
     }
     let (reason, message) = match work {
         Work::Failed { reason, message } => (*reason, message.clone()),
@@ -171,13 +171,22 @@ impl Look {
             message: None,
         }
     }
+
+    fn waits(phase: StagePhase, (reason, message): (Reason, String)) -> Self {
+        Self {
+            phase,
+            reason: Some(reason),
+            message: Some(message),
+        }
+    }
 }
 
-/// What a condition waits for, unless it holds.
-fn waits(condition: &ConditionSeen) -> Option<String> {
+/// What a condition waits for, unless it holds; for this reason, as long as it can hold at all.
+fn waits(condition: &ConditionSeen, reason: Reason) -> Option<(Reason, String)> {
     match condition {
         ConditionSeen::Holds => None,
-        ConditionSeen::Unknown => Some("it has not been evaluated yet".to_owned()),
-        ConditionSeen::Fails { message } => Some(message.clone()),
+        ConditionSeen::Unknown => Some((reason, "it has not been evaluated yet".to_owned())),
+        ConditionSeen::Fails { message } => Some((reason, message.clone())),
+        ConditionSeen::Invalid { message } => Some((Reason::ConditionInvalid, message.clone())),
     }
 }

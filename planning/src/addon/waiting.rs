@@ -52,6 +52,11 @@ pub enum AddonWaiting {
         /// Which.
         stage: StageKey,
     },
+    /// A stage waits for what cannot hold in this cluster, and nothing goes on without it.
+    Invalid {
+        /// Which.
+        stage: StageKey,
+    },
     /// A chart is missing, or does not render.
     Chart {
         /// Which.
@@ -145,6 +150,10 @@ fn for_stages(outlook: &Outlook<'_>) -> Vec<AddonWaiting> {
         if current.is_late() {
             let stage = current.key.clone();
             waiting.push(AddonWaiting::Deadline { stage });
+        }
+        if current.is_invalid() {
+            let stage = current.key.clone();
+            waiting.push(AddonWaiting::Invalid { stage });
         }
         if !current.open {
             waiting.push(AddonWaiting::Moment { hook: current.opens });

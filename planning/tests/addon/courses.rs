@@ -449,6 +449,94 @@ fn a_stage_that_may_fail_is_passed_over_when_it_takes_too_long() {
     assert!(driven.look(61).is_done());
 }
 
+fn invalid(message: &str) -> ConditionSeen {
+    let message = message.to_owned();
+    ConditionSeen::Invalid { message }
+}
+
+#[test]
+fn a_stage_that_waits_for_what_cannot_be_says_so_at_once_and_at_its_deadline_and_begins_once_it_can_be() {
+    let layout = listed(
+        "{BeforeClusterUpgrade: [{name: a, action: apply, timeout: 60s, waitForPreCondition: {conditions: x}}, {name: b, action: apply}]}",
+    );
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    driven.see(0, ongoing(invalid("no field x")));
+    for second in [0, 60, 600] {
+        let course = driven.look(second);
+        assert_eq!(phases(&course), [WaitingForPreCondition, Pending]);
+        let stage = &course.stages[0];
+        assert_eq!(
+            (stage.reason, stage.message.as_deref(), stage.passed_over),
+            (Some(Reason::ConditionInvalid), Some("no field x"), false)
+        );
+    }
+    driven.see(0, ongoing(ConditionSeen::Holds));
+    assert_eq!(phases(&driven.look(601)), [ApplyingOrDeleting, Pending]);
+}
+
+#[test]
+fn what_cannot_be_after_a_stage_matters_when_that_has_done_its_work() {
+    let layout = listed("{BeforeClusterUpgrade: [{name: a, action: apply, waitForPostCondition: {conditions: y}}]}");
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    let post = invalid("no field y");
+    driven.see(
+        0,
+        StageSeen {
+            post: post.clone(),
+            ..ongoing(ConditionSeen::Unknown)
+        },
+    );
+    let course = driven.look(0);
+    assert_eq!(
+        (phases(&course), course.stages[0].reason),
+        (vec![ApplyingOrDeleting], Some(Reason::ObjectsApplyingOngoing))
+    );
+    driven.see(0, StageSeen { post, ..done() });
+    let course = driven.look(1);
+    assert_eq!(
+        (phases(&course), course.stages[0].reason),
+        (vec![WaitingForPostCondition], Some(Reason::ConditionInvalid))
+    );
+}
+
+#[test]
+fn a_stage_that_may_fail_is_passed_over_at_once_when_it_waits_for_what_cannot_be() {
+    let layout = listed(
+        "{BeforeClusterUpgrade: [
+            {name: a, action: apply, timeout: 60s, onFailure: continue, waitForPreCondition: {conditions: x}},
+            {name: b, action: apply}]}",
+    );
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    driven.see(0, ongoing(invalid("no field x")));
+    let course = driven.look(0);
+    assert_eq!(phases(&course), [WaitingForPreCondition, ApplyingOrDeleting]);
+    assert!(course.stages[0].passed_over && course.stages[1].open);
+    // It is no longer so.
+    driven.see(0, ongoing(fails("x is 1")));
+    let course = driven.look(1);
+    assert!(!course.stages[0].passed_over && !course.stages[1].open);
+}
+
+#[test]
+fn a_cluster_that_is_to_go_gives_a_stage_its_time_though_it_waits_for_what_cannot_be() {
+    let going = ClusterSeen {
+        deleting: Some(at(0)),
+        ..there()
+    };
+    let layout = listed(
+        "{BeforeClusterDelete: [{name: lb, action: delete, timeout: 60s, waitForPreCondition: {conditions: x}}]}",
+    );
+    let mut driven = Driven::new(Kind::Deletion, layout, target("v1", "v1.33.1"), going);
+    driven.see(0, ongoing(invalid("no field x")));
+    for (second, is_over) in [(0, false), (59, false), (60, true)] {
+        let course = driven.look(second);
+        assert_eq!(
+            (course.stages[0].reason, course.is_over()),
+            (Some(Reason::ConditionInvalid), is_over)
+        );
+    }
+}
+
 #[test]
 fn a_clock_that_was_set_back_makes_no_stage_longer_and_no_waiting_younger_than_now() {
     let layout = listed("{BeforeClusterUpgrade: [{name: a, action: apply, timeout: 60s}]}");

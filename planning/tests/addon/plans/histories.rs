@@ -101,7 +101,9 @@ fn run(world: &mut World, events: &[Event]) {
             }
             Event::Plant => world.cluster.plant(&key("ConfigMap default/theirs")),
             Event::Turn(chart) => {
-                if !world.unmet.remove(chart) {
+                if world.unmet.remove(chart) {
+                    world.unfit.insert(chart);
+                } else if !world.unfit.remove(chart) {
                     world.unmet.insert(chart);
                 }
             }

@@ -302,6 +302,36 @@ fn a_stage_that_takes_too_long_stalls_and_recovers_by_itself() {
 }
 
 #[test]
+fn a_stage_that_waits_for_what_cannot_be_stalls_at_once_and_goes_on_when_the_cluster_is_another() {
+    let mut world = answering(1);
+    world.unfit.insert("cni");
+    world.reconcile();
+    for type_ in [
+        ConditionType::EvaluatedCEL,
+        ConditionType::Ready,
+        ConditionType::Stalled,
+    ] {
+        assert_eq!(reason_of(&world, type_), Some(Reason::ConditionInvalid), "{type_}");
+    }
+    let stage = &world.status().stages[0];
+    assert_eq!(stage.reason.as_deref(), Some("ConditionInvalid"));
+    assert_eq!(
+        stage.message.as_deref(),
+        Some("cni has no replica: did you mean replicas?")
+    );
+    world.second += 1800;
+    world.reconcile();
+    assert_eq!(
+        reason_of(&world, ConditionType::Stalled),
+        Some(Reason::ConditionInvalid)
+    );
+    assert!(world.cluster.objects.is_empty());
+    world.unfit.clear();
+    world.settle();
+    world.assert_settled();
+}
+
+#[test]
 fn a_new_target_in_the_middle_of_a_stage_takes_its_place_at_once() {
     let mut world = settled(&[]);
     world.unmet.insert("cni");

@@ -161,7 +161,10 @@ impl World {
         };
         let stages = stages(kind(&cluster, marks, &target), &self.release().stages);
         let seen = |chart: &str| {
-            if self.unmet.contains(chart) {
+            if self.unfit.contains(chart) {
+                let message = format!("{chart} has no replica: did you mean replicas?");
+                ConditionSeen::Invalid { message }
+            } else if self.unmet.contains(chart) {
                 let words = self.words;
                 let message = format!("replicas of {chart} is {words}");
                 ConditionSeen::Fails { message }

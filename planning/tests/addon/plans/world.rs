@@ -53,6 +53,8 @@ pub(crate) struct World {
     pub(crate) words: u32,
     /// Stages whose conditions do not hold, by chart.
     pub(crate) unmet: BTreeSet<&'static str>,
+    /// Those of them whose conditions no object can ever meet.
+    pub(crate) unfit: BTreeSet<&'static str>,
     /// What the Secret holds, and what this process has drawn.
     pub(crate) memo: Option<AddonMemo>,
     pub(crate) drawn: Option<AddonMemo>,
@@ -96,6 +98,7 @@ impl World {
             is_slow: false,
             words: 0,
             unmet: BTreeSet::new(),
+            unfit: BTreeSet::new(),
             memo: None,
             drawn: None,
             draws: 0,
@@ -245,6 +248,7 @@ impl World {
     /// Rounds without trouble until nothing moves any more. A release that is faulty is left for one that is not.
     pub(crate) fn settle(&mut self) {
         self.unmet.clear();
+        self.unfit.clear();
         self.crash = None;
         self.is_release_ready = true;
         self.is_listed = true;
