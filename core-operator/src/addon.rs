@@ -14,6 +14,7 @@ mod own;
 mod parts;
 mod presence;
 mod seen;
+mod served;
 mod status;
 
 use std::collections::BTreeSet;
@@ -37,6 +38,7 @@ use planning::next::retry_delay_seconds;
 use planning::objects::{corrected, corrections};
 use planning::topology::Topology;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::making::make;
@@ -49,6 +51,7 @@ use self::observe::{Found, Subject};
 use self::own::AddonOwner;
 use self::parts::Parts;
 use self::presence::{Presence, see_to};
+use self::served::Library;
 use self::status::{tell, write_status};
 use crate::by_kind::KindChange;
 use crate::context::Context;
@@ -73,6 +76,8 @@ pub(crate) struct Addons {
     consents: Consents,
     pub(crate) memories: Memories<ClusterAddon, AddonMemory>,
     charts: AddonCharts,
+    /// What the clusters publish of their kinds.
+    library: Library,
     /// The only namespace that is looked after, or empty.
     pub(crate) namespace: String,
     /// The value of the label without which the watch does not show a ClusterAddon, or empty.
@@ -107,6 +112,7 @@ impl Addons {
             consents,
             memories: Memories::default(),
             charts: AddonCharts::new(woken),
+            library: Library::default(),
             namespace,
             watch_filter,
         };
@@ -335,12 +341,10 @@ async fn settle(subject: Subject<'_>, addon: &ClusterAddon, found: &Found, plan:
         charts.lock().await.settle(&usable.bundle);
     }
     let again = context.until(plan.next.sooner(found.next));
-    if unread == 0 {
-        return again;
-    }
     // Of what could not be read nothing is known, and nothing tells when it can be.
-    let retry = retry_after(unread);
-    Some(again.map_or(retry, |again| again.min(retry)))
+    let unread = (unread > 0).then(|| retry_after(unread));
+    let unpublished = found.again.map(|again| again.saturating_duration_since(Instant::now()));
+    again.into_iter().chain(unread).chain(unpublished).min()
 }
 
 fn topology(found: &Found) -> Option<&Topology> {

@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use crds::cluster_addon::{ClusterAddonStatus, StagePhase};
 use crds::release_files::{WaitForCondition, WatchedObject};
-use expressions::{Missing, Outcome, STEPS, evaluate, parse};
+use expressions::{Expression, Missing, Outcome, STEPS, evaluate, parse};
 use operator_kit::client::OBJECT_LIMIT;
 use operator_kit::failure::chain;
 use operator_kit::object::{ObjectKey, json_of};
 use operator_kit::parts::MOST_PARTS;
 use planning::addon::{ConditionSeen, Stage, StageConditions, StageKey, outdated};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::allowance::{Allowance, Limits, Spent};
 use super::charts::Hidden;
+use super::served::{Judge, Verdict};
 use crate::objects::Place;
 
 /// What the objects of a condition may take together: as much as one answer.
@@ -32,11 +34,13 @@ pub(super) struct Evaluated {
     pub(super) conditions: Vec<StageConditions>,
     /// An object of one could not be read. Nothing tells when it can be.
     pub(super) is_unread: bool,
+    /// When to look again at what the API server publishes of its kinds, if nothing happens by then.
+    pub(super) again: Option<Instant>,
 }
 
 /// Evaluates the conditions of those of these stages that somebody waits for. What is hidden may stand in the objects that they are about.
 pub(super) async fn conditions(
-    place: &Place,
+    judge: &mut Judge<'_>,
     stages: &[Stage],
     awaited: &BTreeSet<StageKey>,
     hidden: &Hidden,
@@ -45,8 +49,8 @@ pub(super) async fn conditions(
     for stage in stages.iter().filter(|stage| awaited.contains(&stage.key)) {
         let conditions = StageConditions {
             key: stage.key.clone(),
-            pre: told(seen.condition(place, stage.pre.as_ref()).await, hidden),
-            post: told(seen.condition(place, stage.post.as_ref()).await, hidden),
+            pre: told(seen.condition(judge, stage.pre.as_ref()).await, hidden),
+            post: told(seen.condition(judge, stage.post.as_ref()).await, hidden),
         };
         seen.conditions.push(conditions);
     }
@@ -57,12 +61,15 @@ pub(super) async fn conditions(
 fn told(seen: ConditionSeen, hidden: &Hidden) -> ConditionSeen {
     match seen {
         ConditionSeen::Fails { message } => fails(hidden.without(&message)),
+        ConditionSeen::Invalid { message } => ConditionSeen::Invalid {
+            message: hidden.without(&message),
+        },
         ConditionSeen::Holds | ConditionSeen::Unknown => seen,
     }
 }
 
 impl Evaluated {
-    async fn condition(&mut self, place: &Place, condition: Option<&WaitForCondition>) -> ConditionSeen {
+    async fn condition(&mut self, judge: &mut Judge<'_>, condition: Option<&WaitForCondition>) -> ConditionSeen {
         let Some(condition) = condition else {
             return ConditionSeen::Unknown;
         };
@@ -70,6 +77,25 @@ impl Evaluated {
             Ok(expression) => expression,
             Err(error) => return fails(chain(&error)),
         };
+        let checked = judge.check(condition, &expression).await;
+        self.again = self.again.into_iter().chain(checked.again).min();
+        match checked.verdict {
+            Verdict::Unfit { message } => ConditionSeen::Invalid { message },
+            Verdict::Unsettled { message } => fails(message),
+            Verdict::Fits { note } => {
+                let seen = self.evaluated(judge.place, condition, &expression).await;
+                noted(seen, note)
+            }
+        }
+    }
+
+    /// How it is with the objects as they are now.
+    async fn evaluated(
+        &mut self,
+        place: &Place,
+        condition: &WaitForCondition,
+        expression: &Expression,
+    ) -> ConditionSeen {
         let mut objects = BTreeMap::new();
         let mut allowance = Allowance::new(LIMITS);
         for object in &condition.objects {
@@ -86,10 +112,20 @@ impl Evaluated {
         if let Some(message) = outdated {
             return fails(message);
         }
-        match evaluate(&expression, &objects, STEPS) {
+        match evaluate(expression, &objects, STEPS) {
             Outcome::Holds => ConditionSeen::Holds,
             outcome => fails(words(&outcome, &condition.objects)),
         }
+    }
+}
+
+/// What does not hold may be waited for in vain where it could not be checked.
+fn noted(seen: ConditionSeen, note: Option<String>) -> ConditionSeen {
+    match (seen, note) {
+        (ConditionSeen::Fails { message }, Some(note)) => {
+            fails(format!("{message}; as to the schemas of the API server: {note}"))
+        }
+        (seen, _) => seen,
     }
 }
 
@@ -205,6 +241,7 @@ mod tests {
     use serde_json::json;
     use tokio_util::sync::CancellationToken;
 
+    use super::super::served::{Checks, Library};
     use super::*;
 
     /// What is said of an expression over one Deployment.
@@ -275,11 +312,19 @@ mod tests {
         let stop = CancellationToken::new();
         let _stop = stop.clone().drop_guard();
         let place = place(&server, &stop);
+        let (library, mut checks) = (Library::default(), Checks::default());
+        let mut judge = Judge {
+            place: &place,
+            library: &library,
+            version: None,
+            checks: &mut checks,
+        };
         let mut seen = Evaluated::default();
-        let few = seen.condition(&place, Some(&condition(&names[..3]))).await;
+        let few = seen.condition(&mut judge, Some(&condition(&names[..3]))).await;
         assert_eq!(few, ConditionSeen::Holds);
-        let all = seen.condition(&place, Some(&condition(&names))).await;
-        let words = "the condition reads more than 8388608 bytes of objects, up to the ConfigMap kube-system/d: let it be about less";
+        let all = seen.condition(&mut judge, Some(&condition(&names))).await;
+        let words = "the condition reads more than 8388608 bytes of objects, up to the ConfigMap kube-system/d: let it be about less; \
+                     as to the schemas of the API server: their index cannot be used, because it answers with the code 404";
         assert_eq!(all, fails(words.to_owned()));
         let asked = names.map(|name| server.calls_about("ConfigMap", name));
         assert_eq!(asked, [2, 2, 2, 1, 0, 0]);

@@ -8,6 +8,7 @@ use planning::addon::StageKey;
 use tokio::sync::Mutex;
 
 use super::charts::ChartMemory;
+use super::served::Checks;
 use crate::objects::{Memory, lock};
 use crate::wishes::Wishes;
 
@@ -16,6 +17,8 @@ use crate::wishes::Wishes;
 pub(crate) struct AddonMemory {
     /// Of its charts. Held across requests, by one reconcile at a time.
     pub(super) charts: Arc<Mutex<ChartMemory>>,
+    /// Of the schemas that its cluster publishes. Held as that of its charts.
+    pub(super) checks: Arc<Mutex<Checks>>,
     /// The uid of its Cluster, once that is followed.
     pub(super) cluster: Option<String>,
     /// The stages that plans asked to have evaluated since the status was written last: what one waits for may only be seen when that of another is known.

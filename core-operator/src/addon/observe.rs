@@ -1,6 +1,7 @@
 //! Reads everything that a decision about add-ons needs: caches, watches, files, renderings, the workload cluster. Judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crds::ClusterStackRelease;
 use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus};
@@ -15,11 +16,13 @@ use planning::addon::{
 use planning::next::Next;
 use planning::objects::{Intent, ObjectObserved, key_of};
 use planning::topology::Topology;
+use tokio::time::Instant;
 
 use super::charts::{ChartWork, GivenMarks, Hidden, Occasion, Unusable, Usable, ValuesSeen, not_ready};
 use super::conditions::{Evaluated, conditions};
 use super::presence::{Sight, class_owner, release_of_class};
 use super::seen::addon_seen;
+use super::served::Judge;
 use super::{AddonMemory, Addons};
 use crate::charts::ADDON_NAMESPACE;
 use crate::clusters::{ClusterFacts, Mark};
@@ -51,6 +54,8 @@ pub(super) struct Found {
     pub(super) stages: Vec<Stage>,
     /// An object that a stage waits for could not be read.
     pub(super) is_unread: bool,
+    /// When to look again at what the API server publishes of its kinds.
+    pub(super) again: Option<Instant>,
     /// What nobody may read of the values.
     pub(super) hidden: Hidden,
 }
@@ -125,9 +130,8 @@ impl Subject<'_> {
         let objects = self
             .objects(place.as_ref(), &status, &group_kinds, &intents, &rendered.brought)
             .await;
-        let awaited = lock(&self.memory.own).evaluated.clone();
         let evaluated = match &place {
-            Some(place) => conditions(place, &rendered.stages, &awaited, &rendered.hidden).await,
+            Some(place) => self.evaluated(place, &cluster, &rendered).await,
             None => Evaluated::default(),
         };
         let looked = Looked {
@@ -144,6 +148,25 @@ impl Subject<'_> {
             evaluated,
         };
         self.found(addon, sight, looked)
+    }
+
+    /// How the conditions of stages are that somebody waits for.
+    async fn evaluated(self, place: &Place, cluster: &ClusterSeen, rendered: &Rendered) -> Evaluated {
+        let (awaited, checks) = {
+            let own = lock(&self.memory.own);
+            (own.evaluated.clone(), Arc::clone(&own.checks))
+        };
+        if awaited.is_empty() {
+            return Evaluated::default();
+        }
+        let control_plane = cluster.control_plane.as_ref();
+        let mut judge = Judge {
+            place,
+            library: &self.addons.library,
+            version: control_plane.and_then(|seen| seen.reached.as_deref()),
+            checks: &mut *checks.lock().await,
+        };
+        conditions(&mut judge, &rendered.stages, &awaited, &rendered.hidden).await
     }
 
     /// What was found, in the form that decisions are made of.
@@ -193,6 +216,7 @@ impl Subject<'_> {
             next: rendered.next,
             stages: rendered.stages,
             is_unread: looked.evaluated.is_unread,
+            again: looked.evaluated.again,
             hidden: rendered.hidden,
         }
     }

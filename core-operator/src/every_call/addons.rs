@@ -1,6 +1,7 @@
 //! The presence of ClusterAddons: which Clusters have one, and what becomes of it.
 
 mod lives;
+mod served;
 mod shards;
 mod stages;
 

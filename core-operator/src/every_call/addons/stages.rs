@@ -48,7 +48,7 @@ const STAGES: [(&str, &str); 4] = [
     ),
 ];
 
-static STAGED: LazyLock<TempDir> = LazyLock::new(|| {
+pub(super) static STAGED: LazyLock<TempDir> = LazyLock::new(|| {
     let root = TempDir::new().expect("a folder");
     let is_of_class = |(path, _): &(&str, &str)| !path.starts_with("cluster-addon");
     let files: Vec<_> = STACK.into_iter().filter(is_of_class).chain(STAGES).collect();
@@ -60,7 +60,7 @@ static STAGED: LazyLock<TempDir> = LazyLock::new(|| {
 const UNCONDITIONAL: &str = "apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\nclusterApiVersion: v1beta2\naddonStages:\n  \
     AfterControlPlaneInitialized:\n  - {name: network, action: apply}\n";
 
-static NEWER: LazyLock<TempDir> = LazyLock::new(|| {
+pub(super) static NEWER: LazyLock<TempDir> = LazyLock::new(|| {
     let root = TempDir::new().expect("a folder");
     let is_of_class = |(path, _): &(&str, &str)| !path.starts_with("cluster-addon");
     let mut files: Vec<_> = STACK.into_iter().filter(is_of_class).chain(STAGES).collect();
@@ -104,10 +104,26 @@ static FORGIVING: LazyLock<TempDir> = LazyLock::new(|| {
     root
 });
 
+/// The cluster says what its kinds have, of lathes an integer of this name.
+pub(super) fn publish_kinds(workload: &Server, field: &str) {
+    let map = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    workload.publish(
+        "v1",
+        "ConfigMap",
+        &json!({ "type": "object", "properties": { "data": map } }),
+    );
+    let spec = json!({ "type": "object", "properties": { field: { "type": "integer" } } });
+    workload.publish(
+        "example.org/v1",
+        "Lathe",
+        &json!({ "type": "object", "properties": { "spec": spec } }),
+    );
+}
+
 /// The management cluster, and one that is reached from there.
-struct Reached {
-    server: Server,
-    workload: Server,
+pub(super) struct Reached {
+    pub(super) server: Server,
+    pub(super) workload: Server,
     /// It takes requests and answers none.
     hangs: Arc<AtomicBool>,
     /// It refuses everything but the question for its version with this code.
@@ -115,16 +131,22 @@ struct Reached {
 }
 
 /// What comes of a journey while an operator looks after the add-ons of `wharf` in a cluster that is there and answers.
-fn reaching<T>(flags: &[&str], journey: impl AsyncFnOnce(&Reached) -> T) -> T {
+pub(super) fn reaching<T>(flags: &[&str], journey: impl AsyncFnOnce(&Reached) -> T) -> T {
     reaching_through(STAGED.path(), flags, 0, journey)
 }
 
 /// The same with these releases, and a cluster that refuses with this code at first.
-fn reaching_through<T>(releases: &Path, flags: &[&str], code: u16, journey: impl AsyncFnOnce(&Reached) -> T) -> T {
+pub(super) fn reaching_through<T>(
+    releases: &Path,
+    flags: &[&str],
+    code: u16,
+    journey: impl AsyncFnOnce(&Reached) -> T,
+) -> T {
     install_crypto();
     let (server, workload) = (begin(None), Server::new(&WORKLOAD, None));
     workload.apply(&super::super::namespace("fleet"));
     workload.hide(Some("example.org"));
+    publish_kinds(&workload, "speed");
     let wires = Wires::to(&workload);
     let (hangs, refuses) = (Arc::clone(&wires.hangs), Arc::clone(&wires.refuses));
     refuses.store(code, Ordering::SeqCst);
@@ -146,14 +168,14 @@ fn reaching_through<T>(releases: &Path, flags: &[&str], code: u16, journey: impl
     })
 }
 
-fn tide(level: &str) -> Value {
+pub(super) fn tide(level: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "tide", "namespace": "fleet" }, "data": { "level": level },
     })
 }
 
 /// From now on there are lathes, and there is one.
-fn lathe(workload: &Server) {
+pub(super) fn lathe(workload: &Server) {
     workload.hide(None);
     workload.apply(&json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "lathes.example.org" },
@@ -164,20 +186,20 @@ fn lathe(workload: &Server) {
 }
 
 /// What the first stage waits for.
-fn waits_for(server: &Server) -> String {
+pub(super) fn waits_for(server: &Server) -> String {
     let addon = server.find(ADDON, NAME);
     let message = addon.pointer("/status/stages/0/message");
     message.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// Waits until something is so, which takes less than a second: whoever is told of what happens needs no more.
-async fn soon(is_so: impl Fn() -> bool) {
+pub(super) async fn soon(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     until(is_so).await;
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
-fn is_there(workload: &Server) -> bool {
+pub(super) fn is_there(workload: &Server) -> bool {
     !workload.find("ConfigMap", "nets").is_null()
 }
 
