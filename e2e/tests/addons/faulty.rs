@@ -5,15 +5,23 @@ use anyhow::{Context, Result, ensure};
 use crds::{
     ClusterAddon,
     cluster_addon::{StagePhase, name_for},
-    conditions::{ConditionType, Reason, find},
+    conditions::{ConditionStatus, ConditionType, Reason, Severity, find},
     resource::{Resource, SyncStatus},
 };
 use e2e::{Journey, eventually, journey::SOON, releases::StackSource, shim::cluster};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    core::GroupVersionKind,
+};
+use serde_json::{Value, json};
 
 use crate::{
-    ground::{CLUSTER, Ground, ask, class, on_the_newest, phases, release_of, set_topology, status, until_addon},
+    ground::{
+        CLUSTER, Ground, OPERATOR, ask, class, on_the_newest, phases, release_of, set_topology, status, until_addon,
+    },
     reshaped::STAGES,
     stack,
 };
@@ -142,4 +150,133 @@ async fn tells_of_the_refusal(journey: &Journey, ground: &Ground) -> Result<()> 
         );
     }
     Ok(())
+}
+
+/// What the network is to be, in [`STAGES`].
+const READY: &str = "network.status.readyReplicas == network.spec.replicas";
+/// The first of its objects there.
+const NETWORK: &str = "      - key: network\n";
+/// Of a kind of which the release knows nothing: the cluster has it of somebody else.
+const CRANE: &str = "      - key: crane
+        apiVersion: yard.example.com/v1
+        kind: Crane
+        name: one
+        namespace: default
+";
+
+/// A version of the stack whose first stage waits until a crane lifts three, by a field of this name; the answer is its class.
+async fn lifting(journey: &Journey, field: &str, version: &str) -> Result<String> {
+    let source = StackSource::quay("v2")?;
+    source.replace(STAGES, NETWORK, &format!("{CRANE}{NETWORK}"))?;
+    source.replace(STAGES, READY, &format!("{READY} && crane.spec.{field} == 3"))?;
+    let tag = journey.releases.publish_stack(&source.path(), version)?;
+    release_of(journey, &tag, "v2", version).await?;
+    Ok(tag)
+}
+
+/// From now on the cluster serves cranes with these fields, and there is one that has three of each.
+async fn serve_cranes(client: &Client, fields: &[&str]) -> Result<()> {
+    let with = |value: Value| {
+        let fields = fields.iter().map(|field| ((*field).to_owned(), value.clone()));
+        fields.collect::<serde_json::Map<_, _>>()
+    };
+    let spec = json!({ "type": "object", "properties": with(json!({ "type": "integer" })) });
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "cranes.yard.example.com" },
+        "spec": {
+            "group": "yard.example.com", "scope": "Namespaced",
+            "names": { "kind": "Crane", "listKind": "CraneList", "plural": "cranes", "singular": "crane" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": schema }],
+        },
+    });
+    let crane = json!({
+        "apiVersion": "yard.example.com/v1", "kind": "Crane", "metadata": { "name": "one", "namespace": "default" },
+        "spec": with(json!(3)),
+    });
+    let api = |group: &str, kind: &str| ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+    let definitions: Api<DynamicObject> =
+        Api::all_with(client.clone(), &api("apiextensions.k8s.io", "CustomResourceDefinition"));
+    let cranes: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &api("yard.example.com", "Crane"));
+    let params = PatchParams::apply("somebody").force();
+    definitions
+        .patch("cranes.yard.example.com", &params, &Patch::Apply(definition))
+        .await?;
+    eventually(SOON, "a crane with all fields", async || {
+        let made = cranes.patch("one", &params, &Patch::Apply(&crane)).await?;
+        ensure!(made.data["spec"] == crane["spec"], "{:#}", made.data);
+        Ok(())
+    })
+    .await
+}
+
+/// The stage is told at once what is wrong with what it waits for, and its deadline is far away.
+async fn waits_for_nothing(journey: &Journey) -> Result<()> {
+    let addon = until_addon(journey, "the condition to be told as invalid", |status| {
+        let stalled = find(&status.conditions, ConditionType::Stalled);
+        stalled.is_some_and(|stalled| stalled.reason.as_deref() == Some(Reason::ConditionInvalid.as_str()))
+    })
+    .await?;
+    let told = status(&addon);
+    let expected = [
+        ("network", StagePhase::WaitingForPostCondition),
+        ("lighthouse", StagePhase::Pending),
+    ];
+    ensure!(phases(&told) == expected, "{:#?}", told.stages);
+    let stage = &told.stages[0];
+    let words = format!(
+        "`{READY} && crane.spec.laod == 3` does not fit what the API server of the cluster serves: crane.spec.laod: there is no field laod: \
+         did you mean load?"
+    );
+    ensure!(
+        stage.reason.as_deref() == Some(Reason::ConditionInvalid.as_str()),
+        "{stage:#?}"
+    );
+    ensure!(stage.message.as_deref() == Some(words.as_str()), "{stage:#?}");
+    let deadline = stage.deadline.as_ref().context("no deadline")?.0;
+    ensure!(deadline.duration_since(Timestamp::now()).as_mins() > 20, "{stage:#?}");
+    let evaluated = find(&told.conditions, ConditionType::EvaluatedCEL).context("a condition")?;
+    ensure!(
+        evaluated.status == ConditionStatus::False && evaluated.severity == Some(Severity::Error),
+        "{evaluated:#?}"
+    );
+    ensure!(!told.ready && told.applied != told.target, "{told:#?}");
+    Ok(())
+}
+
+/// The documents that the operator asked the API server of the cluster for while it looked at the add-ons once more.
+async fn documents_of_a_look(journey: &Journey, ground: &Ground, word: &str) -> Result<Vec<String>> {
+    let mark = ground.workload.audit_log().mark().await?;
+    ask(journey, word).await?;
+    let asked = ground.workload.audit_log().since(mark).await?.of_agent(OPERATOR);
+    let documents = asked.iter().filter(|event| event.request_uri.starts_with("/openapi"));
+    Ok(documents.map(|event| event.request_uri.clone()).collect())
+}
+
+/// What a release waits for may be of a kind that only the cluster knows: its API server is asked what such objects have.
+#[test]
+fn what_no_object_of_the_cluster_can_have_is_told_and_not_waited_for_until_the_next_release_or_another_definition()
+-> Result<()> {
+    on_the_newest(async |journey, ground| {
+        let client = ground.workload.client();
+        serve_cranes(&client, &["load"]).await?;
+        let faulty = lifting(journey, "laod", "v4").await?;
+        let mended = lifting(journey, "load", "v5").await?;
+        journey.apply(cluster(CLUSTER, &faulty, "v1.35.0", 1)).await?;
+        waits_for_nothing(journey).await?;
+        let asked = documents_of_a_look(journey, ground, "at-rest").await?;
+        ensure!(asked.len() <= 1, "what is known is not read again: {asked:?}");
+
+        set_topology(journey, &mended, "v1.35.0").await?;
+        ground.complete(journey, &mended, "v5").await?;
+        let before = stack::uids(&client, "v5").await?;
+
+        set_topology(journey, &faulty, "v1.35.0").await?;
+        waits_for_nothing(journey).await?;
+        stack::are_the_same(&before, &stack::uids(&client, "v5").await?)?;
+        serve_cranes(&client, &["load", "laod"]).await?;
+        ground.complete(journey, &faulty, "v4").await?;
+        stack::are_the_same(&before, &stack::uids(&client, "v4").await?)?;
+        ground.looks_write_nothing(journey, "served").await
+    })
 }

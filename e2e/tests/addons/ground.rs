@@ -34,7 +34,7 @@ pub(crate) const CLUSTER: &str = "web";
 /// The name under which Cluster API knows the operator.
 const EXTENSION: &str = "core-operator";
 /// How the operator calls itself at every API server.
-const OPERATOR: &str = "stackwright-core-operator";
+pub(crate) const OPERATOR: &str = "stackwright-core-operator";
 /// The API servers of workload clusters are on this machine here.
 const LOOPBACK: &str = "--allow-workload-loopback";
 

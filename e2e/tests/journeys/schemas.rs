@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use e2e::{journey::journey, lab::workspace};
 use serde_json::Value;
+use sha2::{Digest, Sha512};
 
 /// Where the table is; `expressions/src/schemas/table.rs` says how it is written.
 const TABLE: &str = "expressions/src/schemas/kubernetes.txt";
@@ -53,6 +54,32 @@ fn table_of_kinds_is_what_the_api_server_publishes() -> Result<()> {
             fs::read_to_string(&file)? == table,
             "{TABLE} is not what the API server publishes; STACKWRIGHT_REGENERATE=1 writes it anew"
         );
+        Ok(())
+    })
+}
+
+/// Clusters whose API servers have the same documents are shown one of them: that is sound as long as the name of a document is a hash of all that is in it.
+#[test]
+fn documents_of_schemas_are_named_by_the_hash_of_their_bytes() -> Result<()> {
+    journey(async |journey| {
+        let get = async |path: &str| -> Result<Vec<u8>> {
+            let request = http::Request::get(path).body(Vec::new().into())?;
+            let answer = journey.client.send(request).await?;
+            ensure!(answer.status().is_success(), "{path}: {}", answer.status());
+            Ok(answer.into_body().collect_bytes().await?.to_vec())
+        };
+        let index: Value = serde_json::from_slice(&get("/openapi/v3").await?)?;
+        for name in ["api/v1", "apis/apps/v1", "apis/clusterstack.x-k8s.io/v1alpha1"] {
+            let named = index["paths"][name]["serverRelativeURL"]
+                .as_str()
+                .context("no document")?;
+            let bytes = get(&format!("/openapi/v3/{name}")).await?;
+            let hash = hex::encode_upper(Sha512::digest(&bytes));
+            ensure!(
+                named == format!("/openapi/v3/{name}?hash={hash}"),
+                "{named} is not {hash}"
+            );
+        }
         Ok(())
     })
 }
