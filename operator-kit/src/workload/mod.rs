@@ -21,6 +21,7 @@ mod discretion;
 pub mod kubeconfig;
 mod link;
 mod metrics;
+mod names;
 mod owner;
 mod patience;
 mod probe;

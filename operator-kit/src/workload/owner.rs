@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::addresses::Addresses;
 use super::cluster::Task;
 use super::metrics::WorkloadMetrics;
+use super::names::Names;
 use super::secrets;
 use super::state::{News, State};
 use super::transport::{Dial, Network};
@@ -146,6 +147,7 @@ impl WorkloadClusters {
         let network = Network {
             addresses: settings.addresses,
             user_agent: settings.user_agent.clone(),
+            names: Names::default(),
         };
         Self::dialling(management, settings, metrics, Arc::new(network), cancel)
     }

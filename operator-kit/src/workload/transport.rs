@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt, DynBody};
 use rustls::client::Resumption;
@@ -29,6 +29,7 @@ use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 use super::addresses::Addresses;
 use super::discretion::discreet;
 use super::kubeconfig::Access;
+use super::names::Names;
 use super::owner::CONNECTIONS;
 
 /// Until there is a connection.
@@ -90,6 +91,8 @@ pub fn through(client: kube::Client) -> Transport {
 pub(super) struct Network {
     pub(super) addresses: Addresses,
     pub(super) user_agent: HeaderValue,
+    /// Those of all clusters.
+    pub(super) names: Names,
 }
 
 impl Dial for Network {
@@ -122,7 +125,7 @@ impl Dial for Network {
 impl Network {
     fn connector(&self, tls: rustls::ClientConfig, server_name: Option<&str>) -> Connector {
         let mut http = HttpConnector::new_with_resolver(Lookup {
-            system: GaiResolver::new(),
+            names: self.names.clone(),
             addresses: self.addresses,
         });
         http.enforce_http(false);
@@ -165,7 +168,7 @@ impl Service<http::Uri> for Connector {
 /// Looks names up as the system does, and passes no address where no cluster is.
 #[derive(Clone)]
 struct Lookup {
-    system: GaiResolver,
+    names: Names,
     addresses: Addresses,
 }
 
@@ -174,15 +177,15 @@ impl Service<Name> for Lookup {
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.system.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let host = name.as_str().to_owned();
-        let (looking, addresses) = (self.system.call(name), self.addresses);
+        let (names, addresses) = (self.names.clone(), self.addresses);
         Box::pin(async move {
-            let found: Vec<SocketAddr> = looking.await?.collect();
+            let host = name.as_str();
+            let found = names.look_up(host).await?;
             for address in &found {
                 if let Some(kind) = addresses.refusal(address.ip()) {
                     let words = format!("{host} is at {}, which is {kind}; no cluster is there", address.ip());

@@ -98,7 +98,12 @@ fn access(server: &str, authority: &Authority, user: &Value) -> Access {
 /// Whether a cluster answers whoever dials it like this.
 async fn ask(access: &Access, addresses: Addresses) -> Result<(), Reason> {
     let user_agent = HeaderValue::from_static("operator/1");
-    let wire = Network { addresses, user_agent }.dial(access).unwrap();
+    let network = Network {
+        addresses,
+        user_agent,
+        names: Names::default(),
+    };
+    let wire = network.dial(access).unwrap();
     probe(&Client::new(wire, "default")).await
 }
 
@@ -142,8 +147,8 @@ async fn a_cluster_whose_certificate_is_of_another_authority_is_told_nothing() {
 async fn a_name_that_stands_for_this_machine_is_not_connected_to() {
     let look_up = async |loopback| {
         let addresses = Addresses { loopback };
-        let system = GaiResolver::new();
-        Lookup { system, addresses }.oneshot("localhost".parse().unwrap()).await
+        let names = Names::default();
+        Lookup { names, addresses }.oneshot("localhost".parse().unwrap()).await
     };
     let error = look_up(false).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
@@ -201,6 +206,7 @@ async fn requests_at_once_go_through_the_connections_of_those_before() {
     let network = Network {
         addresses: LOCAL,
         user_agent: HeaderValue::from_static("operator/1"),
+        names: Names::default(),
     };
     let client = Client::new(network.dial(&access).unwrap(), "default");
     for _ in 0..ROUNDS {
