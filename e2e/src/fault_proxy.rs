@@ -137,7 +137,8 @@ impl FaultProxy {
         self.state.delays.expect(Box::new(is_meant))
     }
 
-    /// How many requests wait now because of a strike, of a delay or of [`Weather::Hang`].
+    /// How many requests wait now because of a strike, of a delay, of [`Weather::Hang`] or of
+    /// [`Weather::Slow`].
     pub fn held(&self) -> usize {
         self.state.held()
     }

@@ -110,6 +110,10 @@ impl Forwarder {
             let mut weather = self.weather.subscribe();
             return self.hold(weather.wait_for(|now| *now != Weather::Hang)).await;
         }
+        if let Weather::Slow(lasting) = weather {
+            let _held = Held::new(&self.held);
+            sleep(lasting).await;
+        }
         if let Some(status) = weather.refusal(is_write(&request)) {
             return refuse(status);
         }

@@ -1,5 +1,7 @@
 //! How the proxy treats requests for a while.
 
+use std::time::Duration;
+
 use http::StatusCode;
 
 /// A state of the connection between program and API server.
@@ -16,6 +18,8 @@ pub enum Weather {
     ShortWatches,
     /// New requests are held without an answer, and dropped when the weather changes. Running watches go on.
     Hang,
+    /// New requests wait this long and then pass, unless whoever asks has gone by then. Running watches go on.
+    Slow(Duration),
 }
 
 impl Weather {
@@ -24,7 +28,7 @@ impl Weather {
         match self {
             Self::RefuseAll(status) => Some(status),
             Self::RefuseWrites(status) if is_write => Some(status),
-            Self::Fair | Self::RefuseWrites(_) | Self::ShortWatches | Self::Hang => None,
+            Self::Fair | Self::RefuseWrites(_) | Self::ShortWatches | Self::Hang | Self::Slow(_) => None,
         }
     }
 }

@@ -98,7 +98,8 @@ impl ByHand {
         json!({ "apiVersion": CLUSTER_API, "kind": "Cluster", "metadata": { "name": self.name }, "spec": spec })
     }
 
-    fn secret(&self) -> Value {
+    /// The Secret with its kubeconfig.
+    pub(crate) fn secret(&self) -> Value {
         let data = k8s_openapi::ByteString(self.kubeconfig.clone());
         json!({
             "apiVersion": "v1", "kind": "Secret", "type": self.secret_type,

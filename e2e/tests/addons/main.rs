@@ -7,6 +7,7 @@ mod definitions;
 mod deleted;
 mod drift;
 mod faulty;
+mod fleet;
 mod ground;
 mod hostile;
 mod installed;
