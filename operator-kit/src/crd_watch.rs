@@ -191,7 +191,10 @@ impl CrdWatch {
             Ok(None) if self.sights.borrow().shown_by(discovery, &kind.group) => return Ok(Serving::NotServed),
             Ok(None) | Err(DiscoveryError::Stale { .. }) => {}
             Err(
-                error @ (DiscoveryError::Read(_) | DiscoveryError::Incomplete { .. } | DiscoveryError::Unlisted { .. }),
+                error @ (DiscoveryError::Read(_)
+                | DiscoveryError::Excessive
+                | DiscoveryError::Incomplete { .. }
+                | DiscoveryError::Unlisted { .. }),
             ) => {
                 self.doubt(kind);
                 return Err(error);

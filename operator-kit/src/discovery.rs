@@ -24,6 +24,13 @@ use self::aggregated::{Answer, Tags};
 use crate::failure::Class;
 use crate::object::{GroupKind, group_kind};
 
+/// Most kinds that are remembered of an API server, each version of one counted, and each version of a group. With what an honest one says of each, fewer fit into
+/// an [answer](crate::parts::MOST_PARTS); some 30 MiB where all names are as long as may be.
+const MOST: usize = 10_000;
+
+/// Bytes of the longest name: that of a group, which may be a DNS name, and is remembered with each of its kinds.
+const LONGEST: usize = 253;
+
 /// Discovery could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoveryError {
@@ -46,6 +53,11 @@ pub enum DiscoveryError {
         /// Which kind.
         kind: GroupKind,
     },
+    /// No API server serves what this one says.
+    #[error(
+        "the API server says that it serves more than {MOST} kinds, or one with too long a name; look whether it is one"
+    )]
+    Excessive,
     /// Discovery has not the kind, and nobody knows whether it shows every CRD.
     #[error("unable to tell whether {kind} is served: the list of CustomResourceDefinitions failed: {words}")]
     Unlisted {
@@ -277,11 +289,11 @@ impl Discovery {
         let answer = aggregated::read(&self.inner.client, &tags).await.map_err(unread)?;
         let fresh = match (answer, known) {
             (Answer::Same, Some(known)) => return Ok(known),
-            (Answer::Other(groups, tags), _) if !groups.is_empty() => catalogue_of(groups, tags),
+            (Answer::Other(groups, tags), _) if !groups.is_empty() => catalogue_of(groups, tags)?,
             // No API server serves nothing: it answered in the older form, of which none of this was read.
             _ => {
-                let groups = unaggregated::read(&self.inner.client).await.map_err(unread)?;
-                catalogue_of(groups, Tags::default())
+                let groups = unaggregated::read(&self.inner.client).await?;
+                catalogue_of(groups, Tags::default())?
             }
         };
         Ok(self.inner.catalogues.keep(fresh))
@@ -307,15 +319,17 @@ fn unread(source: kube::Error) -> DiscoveryError {
     DiscoveryError::Read(Box::new(source))
 }
 
-fn catalogue_of(groups: impl IntoIterator<Item = APIGroupDiscovery>, tags: Tags) -> Catalogue {
+fn catalogue_of(groups: impl IntoIterator<Item = APIGroupDiscovery>, tags: Tags) -> Result<Catalogue, DiscoveryError> {
     let mut catalogue = Catalogue {
         tags,
         ..Catalogue::default()
     };
+    let mut room = Room::default();
     for group in groups {
         let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
         for version in group.versions {
             let Some(number) = version.version else { continue };
+            room.take(version.resources.len() + 1, &[&name, &number])?;
             if version.freshness.as_deref() == Some(STALE) {
                 catalogue.stale.insert((name.clone(), number.clone()));
             }
@@ -324,6 +338,7 @@ fn catalogue_of(groups: impl IntoIterator<Item = APIGroupDiscovery>, tags: Tags)
                 .into_iter()
                 .filter_map(|resource| resolved_of(&name, &number, resource))
             {
+                room.take(0, &[&resolved.resource.kind, &resolved.resource.plural])?;
                 let kind = GroupKind::new(&name, &resolved.resource.kind);
                 let versions = catalogue.kinds.entry(kind).or_default();
                 // A second plural for the same kind is a view of it (as with metrics); the first one listed is the object.
@@ -333,7 +348,26 @@ fn catalogue_of(groups: impl IntoIterator<Item = APIGroupDiscovery>, tags: Tags)
             }
         }
     }
-    catalogue
+    Ok(catalogue)
+}
+
+/// How many kinds may come yet.
+struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(MOST)
+    }
+}
+
+impl Room {
+    /// So many more, with these names.
+    fn take(&mut self, count: usize, names: &[&str]) -> Result<(), DiscoveryError> {
+        let is_short = names.iter().all(|name| name.len() <= LONGEST);
+        let left = self.0.checked_sub(count).filter(|_| is_short);
+        self.0 = left.ok_or(DiscoveryError::Excessive)?;
+        Ok(())
+    }
 }
 
 fn resolved_of(group: &str, version: &str, resource: APIResourceDiscovery) -> Option<Resolved> {

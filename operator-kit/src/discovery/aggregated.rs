@@ -48,7 +48,8 @@ pub(super) async fn read(client: &Client, known: &Tags) -> kube::Result<Answer> 
         core: of_core,
         groups: of_groups,
     };
-    Ok(Answer::Other([core.items, groups.items].concat(), tags))
+    let all = core.items.into_iter().chain(groups.items);
+    Ok(Answer::Other(all.collect(), tags))
 }
 
 async fn whole(client: &Client, path: &str, answer: Document) -> kube::Result<(APIGroupDiscoveryList, Option<String>)> {

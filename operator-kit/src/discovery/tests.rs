@@ -159,19 +159,68 @@ async fn an_api_server_without_aggregated_discovery_is_asked_for_each_group() {
     assert!(matches!(away, DiscoveryError::Stale { .. }), "{away}");
 }
 
-/// An API server whose aggregated API `metrics.example.org` is away, with the kinds that were known of it last.
-fn with_stale_group(resources: Value) -> Client {
+/// An API server with this group beside others.
+fn with_group(group: Value) -> Client {
     stub::client(move |asked| {
         let (code, mut answer) = stub::discovery(asked).expect("only discovery is asked");
         if asked.path == "/apis" {
-            let stale = json!({
-                "metadata": { "name": "metrics.example.org" },
-                "versions": [{ "version": "v1", "freshness": "Stale", "resources": resources }],
-            });
-            answer["items"].as_array_mut().unwrap().push(stale);
+            answer["items"].as_array_mut().unwrap().push(group.clone());
         }
         (code, answer)
     })
+}
+
+/// A group with so many kinds.
+fn group_of(name: &str, kinds: usize) -> Value {
+    let resources: Vec<Value> = (0..kinds)
+        .map(|kind| {
+            let response = json!({ "group": "", "version": "", "kind": format!("Kind{kind}") });
+            json!({ "resource": format!("kind{kind}s"), "scope": "Namespaced", "verbs": [], "responseKind": response })
+        })
+        .collect();
+    json!({ "metadata": { "name": name }, "versions": [{ "version": "v1", "resources": resources }] })
+}
+
+#[tokio::test]
+async fn so_many_kinds_are_remembered_and_no_name_that_is_none() {
+    let all = Discovery::new(with_group(group_of("example.org", MOST - 10)));
+    let last = gvk("example.org", &format!("Kind{}", MOST - 11));
+    assert!(all.resolve(&last).await.unwrap().is_some());
+    let long = "x".repeat(LONGEST + 1);
+    let mut one_kind = group_of("example.org", 1);
+    one_kind["versions"][0]["resources"][0]["resource"] = json!(long);
+    for group in [group_of("example.org", MOST), group_of(&long, 1), one_kind] {
+        let discovery = Discovery::new(with_group(group));
+        let error = discovery.resolve(&gvk("apps", "Deployment")).await.unwrap_err();
+        assert!(matches!(error, DiscoveryError::Excessive), "{error}");
+        assert!(discovery.catalogue().is_none(), "nothing of it is kept");
+    }
+}
+
+#[tokio::test]
+async fn an_api_server_that_names_versions_without_end_is_asked_for_none_of_them() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let client = stub::client(move |asked| {
+        let (code, mut answer) = unaggregated(asked);
+        match asked.path.as_str() {
+            "/api" => answer["versions"] = vec!["v1"; MOST + 1].into(),
+            "/apis" => {}
+            _ => drop(counter.fetch_add(1, Ordering::SeqCst)),
+        }
+        (code, answer)
+    });
+    let error = Discovery::new(client).refresh().await.unwrap_err();
+    assert!(matches!(error, DiscoveryError::Excessive), "{error}");
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}
+
+/// An API server whose aggregated API `metrics.example.org` is away, with the kinds that were known of it last.
+fn with_stale_group(resources: Value) -> Client {
+    with_group(json!({
+        "metadata": { "name": "metrics.example.org" },
+        "versions": [{ "version": "v1", "freshness": "Stale", "resources": resources }],
+    }))
 }
 
 #[tokio::test]
