@@ -106,11 +106,9 @@ fn asked(hook: &str, handler: &str) -> Option<Hook> {
 
 impl Desk {
     fn answer(&self, call: &Call) -> HookAnswer {
-        let unmade = self.sight.unmade(&call.cluster);
-        let listed = self.sight.listed(&call.cluster, unmade.as_deref());
-        let addon = self.sight.addon(&call.cluster);
-        let answer = answer(call, addon.as_deref(), listed, Timestamp::now());
-        if let Some(addon) = &addon
+        let looked = self.sight.look(&call.cluster);
+        let answer = answer(call, looked.addon.as_deref(), looked.listed(), Timestamp::now());
+        if let Some(addon) = &looked.addon
             && let Some(called) = noted(call, addon, &answer)
         {
             self.notes.write(addon, &called);

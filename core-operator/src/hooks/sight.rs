@@ -77,46 +77,100 @@ impl Sight {
             clusters: Arc::clone(clusters),
         }
     }
+}
 
+/// What is known at the moment of each question. Between two of them a list may end.
+trait Eyes {
     /// The add-on of a Cluster, as far as answers depend on it.
-    pub(super) fn addon(&self, cluster: &ClusterSeen) -> Option<Arc<ClusterAddon>> {
+    fn addon(&self, cluster: &ClusterSeen) -> Option<Arc<ClusterAddon>>;
+    /// Whether all add-ons are known.
+    fn has_all_addons(&self) -> bool;
+    /// Whether there is this release, as far as is known.
+    fn has_release(&self, namespace: &str, tag: &str) -> bool;
+    /// Whether all releases are known.
+    fn has_all_releases(&self) -> bool;
+}
+
+impl Eyes for Sight {
+    fn addon(&self, cluster: &ClusterSeen) -> Option<Arc<ClusterAddon>> {
         self.addons.get(&cluster.namespace, &name_for(&cluster.name))
     }
 
-    /// What was in the way of it, where this process makes it.
-    pub(super) fn unmade(&self, cluster: &ClusterSeen) -> Option<String> {
-        self.clusters.unmade(&cluster.namespace, &cluster.name)
+    fn has_all_addons(&self) -> bool {
+        self.addons.synced()
     }
 
-    /// What is known of it and of the release of its class. Asked before [`Self::addon`]: a list that ends in between must not count.
-    pub(super) fn listed<'a>(&self, cluster: &ClusterSeen, unmade: Option<&'a str>) -> Listed<'a> {
+    fn has_release(&self, namespace: &str, tag: &str) -> bool {
+        self.releases.get(namespace, tag).is_some()
+    }
+
+    fn has_all_releases(&self) -> bool {
+        self.releases.synced()
+    }
+}
+
+/// What one answer is made from.
+pub(super) struct Looked {
+    pub(super) addon: Option<Arc<ClusterAddon>>,
+    /// Whether all add-ons were known before this one was looked for.
+    addons: bool,
+    release: ReleaseListed,
+    unmade: Option<String>,
+}
+
+impl Looked {
+    /// How much of it is known.
+    pub(super) fn listed(&self) -> Listed<'_> {
         Listed {
-            addons: self.addons.synced(),
-            release: self.release(cluster),
+            addons: self.addons,
+            release: self.release,
+            unmade: self.unmade.as_deref(),
+        }
+    }
+
+    /// What it is, where the release has been looked for already. Whether all are known is asked first: a list that ends in between must not count.
+    fn of(eyes: &impl Eyes, cluster: &ClusterSeen, release: ReleaseListed, unmade: Option<String>) -> Self {
+        let addons = eyes.has_all_addons();
+        Self {
+            addon: eyes.addon(cluster),
+            addons,
+            release,
             unmade,
         }
     }
+}
 
-    fn release(&self, cluster: &ClusterSeen) -> ReleaseListed {
-        if !self.namespace.is_empty() && self.namespace != cluster.namespace {
-            return ReleaseListed::OutOfScope;
-        }
-        let Some(topology) = &cluster.topology else {
-            return ReleaseListed::Absent;
-        };
-        let Ok(class) = topology.class_name() else {
-            return ReleaseListed::Absent;
-        };
-        let tag = ReleaseTag::from(class).to_string();
-        // Asked before: a list that ends in between must not count.
-        let is_listed = self.releases.synced();
-        if self.releases.get(&topology.class_namespace, &tag).is_some() {
-            ReleaseListed::Present
-        } else if is_listed {
-            ReleaseListed::Absent
+impl Sight {
+    /// What is known of a Cluster, and of the release of its class.
+    pub(super) fn look(&self, cluster: &ClusterSeen) -> Looked {
+        // What was in the way of the add-on, where this process makes it.
+        let unmade = self.clusters.unmade(&cluster.namespace, &cluster.name);
+        let is_elsewhere = !self.namespace.is_empty() && self.namespace != cluster.namespace;
+        let release = if is_elsewhere {
+            ReleaseListed::OutOfScope
         } else {
-            ReleaseListed::NotYet
-        }
+            release_of(self, cluster)
+        };
+        Looked::of(self, cluster, release, unmade)
+    }
+}
+
+fn release_of(eyes: &impl Eyes, cluster: &ClusterSeen) -> ReleaseListed {
+    let Some(topology) = &cluster.topology else {
+        return ReleaseListed::Absent;
+    };
+    let Ok(class) = topology.class_name() else {
+        return ReleaseListed::Absent;
+    };
+    let tag = ReleaseTag::from(class).to_string();
+    // Asked before: a list that ends in between must not count.
+    let is_listed = eyes.has_all_releases();
+    if eyes.has_release(&topology.class_namespace, &tag) {
+        ReleaseListed::Present
+    } else if is_listed {
+        ReleaseListed::Absent
+    } else {
+        ReleaseListed::NotYet
     }
 }
 
@@ -169,5 +223,56 @@ fn outline(addon: &DynamicObject) -> ClusterAddon {
         },
         // What cannot be read is as good as lost, and holds up whoever asks.
         status: serde_json::from_value::<ClusterAddonStatus>(outlined).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// All there is becomes known right after the first question about it.
+    #[derive(Default)]
+    struct Waking {
+        addons: Cell<bool>,
+        releases: Cell<bool>,
+    }
+
+    impl Eyes for Waking {
+        fn addon(&self, _: &ClusterSeen) -> Option<Arc<ClusterAddon>> {
+            self.addons.replace(true).then(|| {
+                Arc::new(outline(&DynamicObject {
+                    types: None,
+                    metadata: ObjectMeta::default(),
+                    data: json!({}),
+                }))
+            })
+        }
+
+        fn has_all_addons(&self) -> bool {
+            self.addons.replace(true)
+        }
+
+        fn has_release(&self, _: &str, _: &str) -> bool {
+            self.releases.replace(true)
+        }
+
+        fn has_all_releases(&self) -> bool {
+            self.releases.replace(true)
+        }
+    }
+
+    #[test]
+    fn a_list_that_ends_between_two_questions_makes_nothing_absent() {
+        let cluster = json!({
+            "metadata": { "name": "web", "namespace": "team" },
+            "spec": { "topology": { "class": "docker-harbor-1-34-v1", "version": "v1.34.0" } },
+        });
+        let cluster = ClusterSeen::of(&cluster, None);
+        let eyes = Waking::default();
+        let looked = Looked::of(&eyes, &cluster, release_of(&eyes, &cluster), None);
+        assert_eq!(looked.listed().release, ReleaseListed::Present);
+        assert!(looked.addon.is_some() || !looked.listed().addons, "it is there");
     }
 }
