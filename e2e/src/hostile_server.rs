@@ -40,6 +40,8 @@ pub enum Reply {
     Floods(Vec<u8>, Vec<u8>),
     /// The first, and one byte a second for ever.
     Drips(Vec<u8>),
+    /// These bytes, and nothing more for ever, as who has no news for a watch.
+    Holds(Vec<u8>),
     /// Nothing.
     Silence,
 }
@@ -179,17 +181,25 @@ impl Served {
                     stream.flush().await?;
                 }
             }
-            Reply::Silence => {
-                let _held = Held::new(&self.holding);
-                // Until he hangs up.
-                while stream.read(&mut [0; 16]).await? > 0 {}
+            Reply::Holds(start) => {
+                stream.write_all(&start).await?;
+                stream.flush().await?;
+                self.hold(&mut stream).await?;
             }
+            Reply::Silence => self.hold(&mut stream).await?,
         }
         stream.shutdown().await
     }
+
+    /// Until whoever asked hangs up.
+    async fn hold(&self, stream: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+        let _held = Held::new(&self.holding);
+        while stream.read(&mut [0; 16]).await? > 0 {}
+        Ok(())
+    }
 }
 
-/// What is asked: the target is the second word.
+/// What is asked: the target is the second word. What comes with it is read as well: who closes a connection with something unread takes the answer away.
 async fn question(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Question> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -200,10 +210,20 @@ async fn question(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Question>
         }
     }
     let head = String::from_utf8_lossy(&head).into_owned();
+    let mut content = stream.take(length(&head));
+    tokio::io::copy(&mut content, &mut tokio::io::sink()).await?;
     Ok(Question {
         target: head.split(' ').nth(1).unwrap_or_default().to_owned(),
         head,
     })
+}
+
+/// How much comes with a question.
+fn length(head: &str) -> u64 {
+    let fields = head.lines().filter_map(|line| line.split_once(':'));
+    let mut lengths = fields.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = lengths.next().and_then(|(_, length)| length.trim().parse().ok());
+    length.unwrap_or_default()
 }
 
 /// A connection that is kept waiting.

@@ -3,17 +3,17 @@
 
 mod bait;
 mod bombs;
+mod honest;
 mod kubeconfigs;
+mod memory;
 mod releases;
 mod servers;
 
 use std::{
-    collections::BTreeMap,
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -22,25 +22,30 @@ use crds::{
     conditions::{ConditionType, find},
 };
 use e2e::{
-    ControlPlane, Journey, Operator, Options, eventually,
+    ControlPlane, Journey, Operator, Options,
     hostile_server::{HostileServer, Reply},
-    journey::{SOON, journey},
+    journey::journey,
     planted::Planted,
     shim::Workload,
     usage::Usage,
 };
-use futures::future::{join, join_all, try_join_all};
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{DynamicObject, ListParams, PostParams},
 };
 use serde_json::{Value, json};
 
-use self::{bait::Bait, releases::Releases, servers::Attacker};
+use self::{
+    bait::Bait,
+    honest::{HONEST, Honest},
+    releases::Releases,
+    servers::Attacker,
+};
 use crate::{
     by_hand::{ByHand, says, until_status},
-    ground::{CLUSTER_API, status},
+    ground::status,
 };
 
 /// What is in files, Secrets, kubeconfigs and the environment, and may be nowhere else.
@@ -50,7 +55,6 @@ const SHOUTED: &str = "SALAMIS-480-BEFORE-PLATAEA-479";
 /// The variable in the environment of the operator that has it.
 const VARIABLE: &str = "STACKWRIGHT_TREASURE";
 const STACK: &str = "harbor";
-const HONEST: &str = "honest";
 const SPY: &str = "spy";
 
 /// The most that the operator may ever have resident, in MiB: a build for debugging, with all of them at once.
@@ -58,8 +62,6 @@ const MOST_MEMORY: f64 = 400.0;
 
 /// The most time of processors that it may have used when all of them are told: a build for debugging. What is stopped is not tried again at once.
 const MOST_WORK: Duration = Duration::from_mins(4);
-/// The longest that the honest cluster may wait for what its owner changes while they are at work.
-const MOST_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Everything that the operator writes here and may not write a secret into.
 const WRITTEN: [(&str, &str); 7] = [
@@ -266,12 +268,11 @@ fn planted(workload: &Workload) -> Result<Planted> {
 
 /// All of them, and what they are aimed at.
 struct Scene {
-    workload: ControlPlane,
     served: Workload,
     bait: Bait,
     /// Nobody has a reason to ask it.
     decoy: HostileServer,
-    honest: ByHand,
+    honest: Honest,
     spy: ByHand,
     versions: Vec<String>,
     attacks: Vec<Attack>,
@@ -296,10 +297,9 @@ impl Scene {
         attacks.extend(references(&elsewhere));
         let good = served.kubeconfig().as_bytes();
         Ok(Self {
-            honest: ByHand::new(HONEST, &honest, good),
             spy: ByHand::new(SPY, &spy, good),
             attackers: servers::start(&decoy.place()).await?,
-            workload,
+            honest: Honest::at(workload, &honest, &served),
             served,
             bait,
             decoy,
@@ -315,28 +315,16 @@ impl Scene {
 
     /// All attack, and each server keeps whoever asked it waiting, or has answered.
     async fn attack(&self, journey: &Journey) -> Result<()> {
-        try_join_all(self.all().map(|attack| attack.bring(journey, &self.honest))).await?;
-        eventually(SOON, "every server to be asked", async || {
-            let unasked = self.attackers.iter().find(|attacker| attacker.server.asked() == 0);
-            ensure!(
-                unasked.is_none(),
-                "{:?}",
-                unasked.map(|attacker| &attacker.attack.cluster)
-            );
-            Ok(())
-        })
-        .await
+        try_join_all(self.all().map(|attack| attack.bring(journey, &self.honest.cluster))).await?;
+        servers::are_asked(&self.attackers).await
     }
 
-    /// The honest cluster is complete: its note says whose it is. The spy brought nothing home.
+    /// Both are complete; the spy brought nothing home.
     async fn is_served(&self, journey: &Journey) -> Result<()> {
-        for cluster in [&self.honest, &self.spy] {
-            cluster.bring(journey).await?;
-            until_status(journey, &cluster.name, "ready", |status| status.ready).await?;
-        }
-        let note = self.note(&format!("{HONEST}-note")).await?;
-        ensure!(note.get("cluster").is_some_and(|name| name == HONEST), "{note:?}");
-        let spoils = self.note(&format!("{SPY}-spoils")).await?;
+        self.honest.is_complete(journey).await?;
+        self.spy.bring(journey).await?;
+        until_status(journey, &self.spy.name, "ready", |status| status.ready).await?;
+        let spoils = self.honest.note(&format!("{SPY}-spoils")).await?;
         ensure!(spoils.len() == 7, "it has not asked for everything: {spoils:?}");
         for (asked, given) in spoils {
             ensure!(
@@ -345,57 +333,6 @@ impl Scene {
             );
         }
         Ok(())
-    }
-
-    /// All are told, and until then the honest cluster gets whatever its owner wants, again and again.
-    async fn is_told_of_all(&self, journey: &Journey) -> Result<()> {
-        let is_over = AtomicBool::new(false);
-        let told = async {
-            let told = join_all(self.all().map(|attack| attack.is_told(journey))).await;
-            is_over.store(true, Ordering::Relaxed);
-            told
-        };
-        let served = async {
-            let mut longest = Duration::ZERO;
-            for berth in 1.. {
-                let begun = Instant::now();
-                self.moves(journey, &format!("berth-{berth}")).await?;
-                longest = longest.max(begun.elapsed());
-                if is_over.load(Ordering::Relaxed) {
-                    eprintln!("{berth} times moved, in {longest:?} at most");
-                    break;
-                }
-            }
-            anyhow::Ok(longest)
-        };
-        let (told, longest) = join(told, served).await;
-        let untold: Vec<String> = told
-            .into_iter()
-            .filter_map(|told| Some(format!("{:#}", told.err()?)))
-            .collect();
-        ensure!(untold.is_empty(), "{untold:#?}");
-        let longest = longest?;
-        ensure!(longest < MOST_PATIENCE, "the honest cluster waited for {longest:?}");
-        Ok(())
-    }
-
-    /// The honest cluster goes elsewhere, and its note tells that.
-    async fn moves(&self, journey: &Journey, berth: &str) -> Result<()> {
-        let there = Patch::Merge(json!({ "metadata": { "labels": { "berth": berth } } }));
-        let clusters = journey.objects(CLUSTER_API, "Cluster");
-        let moved = clusters.patch(HONEST, &PatchParams::default(), &there).await;
-        moved.context("failed to change the honest Cluster")?;
-        eventually(SOON, format!("the note to tell {berth}"), async || {
-            let note = self.note(&format!("{HONEST}-note")).await?;
-            ensure!(note.get("berth").is_some_and(|told| told == berth), "{note:?}");
-            Ok(())
-        })
-        .await
-    }
-
-    async fn note(&self, name: &str) -> Result<BTreeMap<String, String>> {
-        let notes: Api<ConfigMap> = Api::namespaced(self.workload.client(), "kube-system");
-        Ok(notes.get(name).await?.data.unwrap_or_default())
     }
 
     /// Nothing was run, opened, asked or told that should not be, and not much was used.
@@ -407,7 +344,7 @@ impl Scene {
         let opened = self.bait.opened()?;
         ensure!(opened.is_empty(), "{opened:?} was opened");
         let planted = planted(&self.served)?;
-        for (place, text) in told(journey, operator, &self.workload).await? {
+        for (place, text) in told(journey, operator, &self.honest.workload).await? {
             let told = planted.told_in(&text);
             ensure!(told.is_none(), "{place} tells a secret: {told:?}");
         }
@@ -420,12 +357,12 @@ async fn no_more_than_the_honest_gets_anything(journey: &mut Journey) -> Result<
     let scene = Scene::set(journey).await?;
     let mut operator = operate(journey, &["--allow-workload-loopback"]).await?;
     journey.stack(STACK, json!({ "versions": scene.versions })).await?;
-    for ready in [&scene.honest, &scene.spy] {
+    for ready in [&scene.honest.cluster, &scene.spy] {
         journey.release_ready(&ready.class).await?;
     }
     scene.attack(journey).await?;
     scene.is_served(journey).await?;
-    scene.is_told_of_all(journey).await?;
+    scene.honest.is_served_until_told(journey, scene.all()).await?;
     scene.nothing_was_gained(journey, &mut operator).await?;
     operator.kill().await?;
 
@@ -438,7 +375,7 @@ async fn no_more_than_the_honest_gets_anything(journey: &mut Journey) -> Result<
     .await?;
     ensure!(!status(&told).resources.is_empty(), "{told:?}");
     operator.kill().await?;
-    scene.note(&format!("{HONEST}-note")).await.map(drop)
+    scene.honest.note(&format!("{HONEST}-note")).await.map(drop)
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::{Attack, bait::Bait, bombs};
 use crate::by_hand::stack_of;
 
 pub(super) const STAGES: &str = "clusteraddon.yaml";
-const TEMPLATE: &str = "cluster-addon/note/templates/note.yaml";
+pub(super) const TEMPLATE: &str = "cluster-addon/note/templates/note.yaml";
 const VALUES: &str = "cluster-addon/note/overwrite.yaml";
 
 /// What every one of them is without what is wrong with it. It says in each cluster whose it is, and where that lies.
@@ -36,6 +36,11 @@ const HONEST: [(&str, &str); 5] = [
          data:\n  cluster: {{ .Values.cluster | quote }}\n  berth: {{ .Values.berth | quote }}\n",
     ),
 ];
+
+/// The source of one with nothing wrong.
+pub(super) fn honest_source() -> Result<StackSource> {
+    stack_of(&HONEST)
+}
 
 /// A release in which something is otherwise, and how whoever uses it is told.
 pub(super) struct Hostile {
@@ -72,8 +77,8 @@ pub(super) fn publish(journey: &Journey, bait: &Bait) -> Result<Releases> {
         versions.push(version);
         anyhow::Ok(tag)
     };
-    let honest = publish(&stack_of(&HONEST)?)?;
-    let spies = stack_of(&HONEST)?;
+    let honest = publish(&honest_source()?)?;
+    let spies = honest_source()?;
     spies.write(TEMPLATE, &spying(journey, bait))?;
     let spy = publish(&spies)?;
     let mut attacks = Vec::new();
@@ -84,7 +89,7 @@ pub(super) fn publish(journey: &Journey, bait: &Bait) -> Result<Releases> {
         .chain(bombs::of_stages())
         .chain(bombs::by_hand());
     for hostile in gaining.chain(bombs) {
-        let source = stack_of(&HONEST)?;
+        let source = honest_source()?;
         if let Wrong::Source(path, text) = &hostile.wrong {
             source.write(path, text)?;
             if path.ends_with(".tera") {
@@ -137,16 +142,24 @@ pub(super) fn chart(name: &'static str, text: String, words: &'static [&'static 
 
 /// With a stage that waits for something of an object.
 pub(super) fn condition(name: &'static str, object: &str, expression: &str, words: &'static [&'static str]) -> Hostile {
-    let stages = format!(
-        "{}    waitForPreCondition:\n      objects:\n      - {{key: it, apiVersion: v1, {object}}}\n      conditions: '{expression}'\n",
-        HONEST[0].1
-    );
     Hostile {
         name,
-        wrong: Wrong::Source(STAGES, stages),
+        wrong: Wrong::Source(STAGES, stages_that_wait(&[("it", object)], expression)),
         condition: ConditionType::EvaluatedCEL,
         words,
     }
+}
+
+/// Stages of which the only one waits for something of these objects, each of which has a name in the expression.
+pub(super) fn stages_that_wait(objects: &[(&str, &str)], expression: &str) -> String {
+    let objects = objects.iter();
+    let objects: String = objects
+        .map(|(key, object)| format!("      - {{key: {key}, apiVersion: v1, {object}}}\n"))
+        .collect();
+    format!(
+        "{}    waitForPreCondition:\n      objects:\n{objects}      conditions: '{expression}'\n",
+        HONEST[0].1
+    )
 }
 
 /// Everything by which a chart can ask; what it is given stands in the cluster afterwards.

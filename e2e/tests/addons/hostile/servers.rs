@@ -1,16 +1,23 @@
 //! API servers of clusters that want time, memory or what the operator knows.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use crds::conditions::ConditionType;
-use e2e::hostile_server::{HostileServer, Question, Reply, head};
+use e2e::{
+    eventually,
+    hostile_server::{HostileServer, Question, Reply, head},
+    journey::SOON,
+};
 use serde_json::json;
 
 use super::Attack;
 
 /// What is said of a cluster that shows nothing of itself, before its answer.
 const UNSEEN: &str = "cannot be watched: failed to read which kinds the API server serves: ";
-const JSON: &str = "content-type: application/json";
+pub(super) const JSON: &str = "content-type: application/json";
+
+/// What an API server says first.
+pub(super) const VERSION: &str = r#"{"major":"1","minor":"34","gitVersion":"v1.34.0"}"#;
 
 /// A server, its cluster, and how that is told.
 pub(super) struct Attacker {
@@ -19,7 +26,22 @@ pub(super) struct Attacker {
     pub(super) server: HostileServer,
 }
 
-async fn attacker(
+/// Each keeps whoever asked it waiting, or has answered.
+pub(super) async fn are_asked(attackers: &[Attacker]) -> Result<()> {
+    eventually(SOON, "every server to be asked", async || {
+        let unasked = attackers.iter().find(|attacker| attacker.server.asked() == 0);
+        ensure!(
+            unasked.is_none(),
+            "{:?}",
+            unasked.map(|attacker| &attacker.attack.cluster)
+        );
+        Ok(())
+    })
+    .await
+}
+
+/// A server that does so, and says that it is the API server of the cluster of this name.
+pub(super) async fn attacker(
     name: &'static str,
     words: &[&str],
     behaviour: impl Fn(&Question) -> Reply + Send + Sync + 'static,
@@ -44,7 +66,7 @@ async fn attacker(
     Ok(Attacker { attack, server })
 }
 
-fn ok() -> Vec<u8> {
+pub(super) fn ok() -> Vec<u8> {
     head("200 OK", &[JSON])
 }
 
@@ -82,13 +104,7 @@ async fn of_no_use(decoy: &str) -> Result<Vec<Attacker>> {
 
 /// Servers that give a good first answer.
 async fn two_faced() -> Result<Vec<Attacker>> {
-    let honest = || {
-        Reply::answer(
-            "200 OK",
-            &[JSON],
-            br#"{"major":"1","minor":"34","gitVersion":"v1.34.0"}"#,
-        )
-    };
+    let honest = || Reply::answer("200 OK", &[JSON], VERSION.as_bytes());
     let is_first = |question: &Question| question.target == "/version";
     let mut attackers = vec![
         attacker("flood-behind", &[UNSEEN], move |question| {
