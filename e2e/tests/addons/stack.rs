@@ -166,6 +166,11 @@ impl Expected {
         place(self.kind, self.namespace, self.name)
     }
 
+    /// Whether this chart brings it.
+    pub(crate) fn is_of(&self, chart: &str) -> bool {
+        self.chart == chart
+    }
+
     /// Group and version of its API, as the rows of a status have them.
     fn group_version(&self) -> (&'static str, &'static str) {
         self.api_version.split_once('/').unwrap_or(("", self.api_version))
