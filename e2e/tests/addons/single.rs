@@ -38,7 +38,7 @@ const VALUES: &str = r#"values: |
 "#;
 
 /// The stack of a version with its charts as the parts of one.
-fn of_one_chart(version: &str) -> Result<StackSource> {
+pub(crate) fn of_one_chart(version: &str) -> Result<StackSource> {
     const PARTS: [&str; 2] = ["network", "lighthouse"];
     let source = StackSource::quay(version)?;
     source.remove("clusteraddon.yaml")?;

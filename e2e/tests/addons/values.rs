@@ -39,7 +39,8 @@ fn a_variable_of_a_cluster_reaches_its_add_ons() -> Result<()> {
     })
 }
 
-async fn change_cluster(journey: &Journey, change: Value) -> Result<()> {
+/// Changes the Cluster as its user does.
+pub(crate) async fn change_cluster(journey: &Journey, change: Value) -> Result<()> {
     let clusters = journey.objects(CLUSTER_API, "Cluster");
     let changed = clusters
         .patch(CLUSTER, &PatchParams::default(), &Patch::Merge(change))
@@ -48,7 +49,7 @@ async fn change_cluster(journey: &Journey, change: Value) -> Result<()> {
 }
 
 /// Waits until the note in the workload cluster tells this region.
-async fn noted(ground: &Ground, region: &str) -> Result<ConfigMap> {
+pub(crate) async fn noted(ground: &Ground, region: &str) -> Result<ConfigMap> {
     let notes: Api<ConfigMap> = Api::namespaced(ground.workload.client(), stack::NOTE.0);
     eventually(SOON, "the note to tell the region", async || {
         let note = notes.get(stack::NOTE.1).await?;
