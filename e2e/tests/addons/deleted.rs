@@ -16,14 +16,14 @@ use crate::{
     stack,
 };
 
-async fn ask_for_the_end(journey: &Journey) -> Result<()> {
+pub(crate) async fn ask_for_the_end(journey: &Journey) -> Result<()> {
     let clusters = journey.objects(CLUSTER_API, "Cluster");
     let deleted = clusters.delete(CLUSTER, &DeleteParams::default()).await;
     deleted.map(drop).context("failed to delete the Cluster")
 }
 
 /// Neither the Cluster nor its ClusterAddon is left.
-async fn both_are_gone(journey: &Journey) -> Result<()> {
+pub(crate) async fn both_are_gone(journey: &Journey) -> Result<()> {
     let clusters = journey.objects(CLUSTER_API, "Cluster");
     eventually(SOON, "the Cluster to be gone", async || {
         match clusters.get_opt(CLUSTER).await? {

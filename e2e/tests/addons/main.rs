@@ -12,6 +12,7 @@ mod ground;
 mod hostile;
 mod installed;
 mod kubeadm;
+mod moments;
 mod passed_over;
 mod predecessor;
 mod preempted;
