@@ -7,13 +7,24 @@ use e2e::{
     cluster_api::Release,
     eventually,
     journey::SOON,
+    releases::StackSource,
     shim::{Hold, Workload, cluster},
 };
-use kube::{ResourceExt, api::DeleteParams};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Service;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
 
 use crate::{
-    ground::{CLUSTER, CLUSTER_API, class, course, on_the_newest, until_cluster},
-    stack,
+    ground::{
+        CLUSTER, CLUSTER_API, Ground, class, control_plane, course, on_the_newest, release_of, status, until_addon,
+        until_cluster,
+    },
+    reshaped::{NOTE, STAGES},
+    stack::{self, Expected},
 };
 
 pub(crate) async fn ask_for_the_end(journey: &Journey) -> Result<()> {
@@ -112,5 +123,112 @@ fn f15_a_cluster_whose_api_server_is_away_says_what_holds_it_up_and_goes_when_so
             .annotate::<ClusterAddon>(&name_for(CLUSTER), labels::SKIP_HOOK, Some(&way_round))
             .await?;
         both_are_gone(journey).await
+    })
+}
+
+/// A load balancer, which is called after the cluster: whoever asks what to delete without the values of the cluster looks for another one.
+const BEACON: &str = "---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .Values.cluster }}-beacon
+  namespace: quay
+spec:
+  type: LoadBalancer
+  ports:
+  - port: 80
+";
+/// Its place.
+const BEACON_OF_CLUSTER: (&str, &str) = ("quay", "web-beacon");
+/// What a cloud keeps a Service with that has a load balancer.
+const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
+const KUBERNETES: &str = "v1.35.0";
+
+/// The stack with that in its lighthouse, as this version; the last stage says how long it may take, if anything is said. The answer is its class.
+async fn with_a_beacon(journey: &Journey, version: &str, timeout: &str) -> Result<String> {
+    let source = StackSource::quay("v2")?;
+    let note = std::fs::read_to_string(source.path().join(NOTE)).context("failed to read the lighthouse")?;
+    source.write(NOTE, &format!("{note}{BEACON}"))?;
+    source.replace(
+        STAGES,
+        "    action: delete\n",
+        &format!("    action: delete\n{timeout}"),
+    )?;
+    let tag = journey.releases.publish_stack(&source.path(), version)?;
+    release_of(journey, &tag, "v2", version).await?;
+    Ok(tag)
+}
+
+/// The Cluster gets its add-ons, a cloud takes the beacon in, and then the Cluster is deleted: that waits.
+async fn waits_for_the_beacon(journey: &Journey, ground: &Ground, class: &str, version: &str) -> Result<Api<Service>> {
+    journey.apply(cluster(CLUSTER, class, KUBERNETES, 1)).await?;
+    let beacon = json!({ "spec": { "type": "LoadBalancer" } });
+    let beacon = Expected::new(("v1", "Service"), BEACON_OF_CLUSTER, "lighthouse", beacon);
+    let wanted = [stack::expected(version), vec![beacon]].concat();
+    ground.complete_with(journey, class, version, &wanted).await?;
+    let services: Api<Service> = Api::namespaced(ground.workload.client(), BEACON_OF_CLUSTER.0);
+    kept_by(&services, &[CLEANUP]).await?;
+
+    ask_for_the_end(journey).await?;
+    let what = deleting_the_beacon();
+    until_addon(journey, "the stage to say which object holds it up", |status| {
+        let message = status.stages.first().and_then(|stage| stage.message.as_deref());
+        message.is_some_and(|message| message.contains(&what))
+    })
+    .await?;
+    let beacon = services.get(BEACON_OF_CLUSTER.1).await?;
+    ensure!(beacon.metadata.deletion_timestamp.is_some(), "{:?}", beacon.metadata);
+    let there = stack::ours(&ground.workload.client(), &ground.home).await?;
+    let mooring = "Mooring quay/cluster-addon-lighthouse";
+    ensure!(!there.contains(mooring), "{mooring} is among {there:#?}");
+    let plane = control_plane(journey, "ShimControlPlane").await?;
+    ensure!(plane.metadata.deletion_timestamp.is_none(), "{:?}", plane.metadata);
+    Ok(services)
+}
+
+fn deleting_the_beacon() -> String {
+    format!(
+        "deleting ConfigMap cluster-addon-lighthouse; Service {}",
+        BEACON_OF_CLUSTER.1
+    )
+}
+
+/// Somebody gives the beacon these finalizers.
+async fn kept_by(services: &Api<Service>, finalizers: &[&str]) -> Result<()> {
+    let patch = Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
+    let patched = services
+        .patch(BEACON_OF_CLUSTER.1, &PatchParams::default(), &patch)
+        .await;
+    patched.map(drop).context("failed to write finalizers")
+}
+
+/// F13: not only has it to be asked for that it goes, it has to be gone; its name is one that only the values of the cluster know.
+#[test]
+fn f13_a_cluster_that_is_deleted_waits_until_its_load_balancer_is_gone_and_for_no_longer_than_its_stages_may_take()
+-> Result<()> {
+    on_the_newest(async |journey, ground| {
+        let patient = with_a_beacon(journey, "v4", "").await?;
+        let hasty = with_a_beacon(journey, "v5", "    timeout: 30s\n").await?;
+        let services = waits_for_the_beacon(journey, ground, &patient, "v4").await?;
+        let what = deleting_the_beacon();
+        until_cluster(journey, "the Cluster to say which object holds it up", |cluster| {
+            let said = cluster["status"].to_string();
+            said.contains(&what) && said.contains("BeforeClusterDelete")
+        })
+        .await?;
+        kept_by(&services, &[]).await?;
+        both_are_gone(journey).await?;
+        let left = services.get_opt(BEACON_OF_CLUSTER.1).await?;
+        ensure!(left.is_none(), "{left:#?}");
+
+        let services = waits_for_the_beacon(journey, ground, &hasty, "v5").await?;
+        let addon = journey.api::<ClusterAddon>().get(&name_for(CLUSTER)).await?;
+        let deadline = status(&addon).hook.and_then(|hook| hook.deadline);
+        let deadline = deadline.context("the wait has no end")?.0;
+        both_are_gone(journey).await?;
+        ensure!(Timestamp::now() >= deadline, "it went before {deadline}");
+        let left = services.get(BEACON_OF_CLUSTER.1).await?;
+        ensure!(left.finalizers() == [CLEANUP], "{:?}", left.metadata);
+        Ok(())
     })
 }
