@@ -8,11 +8,11 @@ use crds::{
     labels,
 };
 use e2e::{
-    ControlPlane, Journey, Options,
+    ControlPlane, Journey, Operator, Options,
     audit::{AuditEvents, Mark},
     cluster_api::{Manager, Provider, Release},
     eventually,
-    hooks::Recorder,
+    hooks::{Hook, Recorder},
     journey::{SOON, journey},
     kwok::Kwok,
     lab::workspace,
@@ -324,14 +324,15 @@ pub(crate) async fn subscribe(
     journey.release_ready(tag).await.map(drop)
 }
 
-/// Gives the Cluster another class and another Kubernetes version, in one step.
+/// Gives the Cluster another class and another Kubernetes version, in one step. Cluster API 1.10 takes no other version until all workers have the last one.
 pub(crate) async fn set_topology(journey: &Journey, class: &str, kubernetes: &str) -> Result<()> {
     let topology = json!({ "spec": { "topology": { "class": class, "version": kubernetes } } });
     let clusters = journey.objects(CLUSTER_API, "Cluster");
-    let patched = clusters
-        .patch(CLUSTER, &PatchParams::default(), &Patch::Merge(topology))
-        .await;
-    patched.map(drop).context("failed to change the Cluster")
+    let (how, what) = (PatchParams::default(), Patch::Merge(topology));
+    eventually(SOON, "Cluster API to take the change of the Cluster", async || {
+        clusters.patch(CLUSTER, &how, &what).await.map(drop)
+    })
+    .await
 }
 
 /// Waits until the Cluster is so.
@@ -351,4 +352,19 @@ pub(crate) async fn control_plane(journey: &Journey, kind: &str) -> Result<Dynam
     let of_cluster = format!("cluster.x-k8s.io/cluster-name={CLUSTER}");
     let list = planes.list(&kube::api::ListParams::default().labels(&of_cluster)).await;
     list?.items.pop().context("no control plane")
+}
+
+/// How often a hook was answered so.
+pub(crate) async fn answers(journey: &mut Journey, hook: Hook, answer: &str) -> Result<f64> {
+    answers_of(journey.operator()?, hook, answer).await
+}
+
+/// The same by one of several replicas.
+pub(crate) async fn answers_of(operator: &mut Operator, hook: Hook, answer: &str) -> Result<f64> {
+    let metrics = operator.metrics().await?;
+    let hook = hook.name();
+    let of_hook = [("hook", hook.as_str()), ("answer", answer)];
+    Ok(metrics
+        .sum("stackwright_hook_answers_total", &of_hook)
+        .unwrap_or_default())
 }

@@ -31,7 +31,7 @@ use kube::{
 use serde_json::json;
 
 use crate::ground::{
-    CLUSTER, CLUSTER_API, ask, control_plane, operate, phases, set_topology, status, subscribe, until_cluster,
+    CLUSTER, CLUSTER_API, answers, ask, control_plane, operate, phases, set_topology, status, subscribe, until_cluster,
 };
 
 const RELEASE: Release = Release::V1_12;
@@ -126,16 +126,6 @@ async fn complete(journey: &Journey, class: &str, kubernetes: &str) -> Result<()
         Ok(())
     })
     .await
-}
-
-/// How often a hook was answered so.
-async fn answers(journey: &mut Journey, hook: Hook, answer: &str) -> Result<f64> {
-    let metrics = journey.operator()?.metrics().await?;
-    let hook = hook.name();
-    let of_hook = [("hook", hook.as_str()), ("answer", answer)];
-    Ok(metrics
-        .sum("stackwright_hook_answers_total", &of_hook)
-        .unwrap_or_default())
 }
 
 /// Cluster API has asked each of these, and was told to go on.

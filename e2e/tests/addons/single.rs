@@ -12,14 +12,17 @@ use e2e::{
     Journey,
     cluster_api::Release,
     eventually,
+    hooks::Hook,
     journey::SOON,
     releases::StackSource,
     shim::{Hold, cluster},
 };
+use serde_json::json;
 
 use crate::{
     ground::{
-        CLUSTER, Ground, control_plane, course, phases, release_of, set_topology, status, until_addon, until_cluster,
+        CLUSTER, Ground, answers, control_plane, course, phases, release_of, set_topology, status, until_addon,
+        until_cluster,
     },
     stack::{self, ONLY},
 };
@@ -76,7 +79,7 @@ async fn complete(journey: &Journey, ground: &Ground, class: &str, version: &str
     Ok(addon)
 }
 
-/// A6, A8, A10, F2: and what is faulty holds Kubernetes back, until somebody gives the Cluster another class.
+/// A6, A8, A10, F2, F7: and what is faulty holds Kubernetes back, until somebody gives the Cluster another class.
 fn one_stage(release: Release) -> Result<()> {
     course(release, async |journey, ground| {
         let [old, new] = [class(journey, "v1", "v1").await?, class(journey, "v2", "v2").await?];
@@ -115,10 +118,38 @@ fn one_stage(release: Release) -> Result<()> {
         let mark = ground.workload.audit_log().mark().await?;
         set_topology(journey, &same, "v1.35.0").await?;
         complete(journey, ground, &same, "v2").await?;
+        next_kubernetes_has_the_same_add_ons(journey, ground).await?;
         let written = ground.written_since(mark).await?;
         ensure!(written.is_empty(), "{written:#?}");
         Ok(())
     })
+}
+
+/// F7: Cluster API asks before it upgrades Kubernetes, and there is nothing to do that the answer would wait for.
+async fn next_kubernetes_has_the_same_add_ons(journey: &mut Journey, ground: &Ground) -> Result<()> {
+    const KUBERNETES: &str = "v1.36.0";
+    let source = of_one_chart("v2")?;
+    source.replace("csctl.yaml", "1.35", "1.36")?;
+    source.replace("cluster-class/Chart.yaml", "1-35", "1-36")?;
+    source.replace("cluster-addon/Chart.yaml", "1-35", "1-36")?;
+    let class = journey.releases.publish_stack(&source.path(), "v2")?;
+    let spec = json!({ "provider": "shim", "name": "quay", "kubernetesVersion": "1.36", "versions": ["v2"] });
+    journey.stack("quay-1-36", spec).await?;
+    journey.release_ready(&class).await?;
+    let before = answers(journey, Hook::BeforeClusterUpgrade, "go-on").await?;
+    set_topology(journey, &class, KUBERNETES).await?;
+    let addon = complete(journey, ground, &class, "v2").await?;
+    let version = status(&addon).applied.and_then(|applied| applied.kubernetes_version);
+    ensure!(version.as_deref() == Some(KUBERNETES), "{version:?}");
+    eventually(SOON, "the control plane to have the new version", async || {
+        let plane = control_plane(journey, CONTROL_PLANE).await?;
+        ensure!(plane.data["status"]["version"] == KUBERNETES, "{:#}", plane.data);
+        Ok(())
+    })
+    .await?;
+    let after = answers(journey, Hook::BeforeClusterUpgrade, "go-on").await?;
+    ensure!(after > before, "it was let go on {after} times, {before} before");
+    Ok(())
 }
 
 /// The class after the second has other workers. The answer is its name.
@@ -177,13 +208,13 @@ async fn plane_is_asked(journey: &Journey) -> Result<()> {
 }
 
 #[test]
-fn a6_a8_f2_a_stack_of_one_chart_is_upgraded_before_kubernetes_is_and_only_what_is_gone_from_it_goes_on_1_10()
+fn a6_a8_f2_f7_a_stack_of_one_chart_is_upgraded_before_kubernetes_is_and_only_what_is_gone_from_it_goes_on_1_10()
 -> Result<()> {
     one_stage(Release::V1_10)
 }
 
 #[test]
-fn a6_a8_f2_a_stack_of_one_chart_is_upgraded_before_kubernetes_is_and_only_what_is_gone_from_it_goes_on_1_14()
+fn a6_a8_f2_f7_a_stack_of_one_chart_is_upgraded_before_kubernetes_is_and_only_what_is_gone_from_it_goes_on_1_14()
 -> Result<()> {
     one_stage(Release::V1_14)
 }
