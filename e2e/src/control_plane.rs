@@ -4,6 +4,7 @@
 //! it is decided by its callers; RBAC is on.
 
 mod access;
+mod clients;
 mod credentials;
 mod dump;
 mod folder;
@@ -22,6 +23,7 @@ use kube::{Api, Client};
 pub(crate) use self::{access::write_kubeconfig, credentials::CA_CERTIFICATE};
 pub use self::{
     access::{Access, Identity},
+    clients::ClientAuthority,
     dump::FailureDump,
     folder::Folder,
 };
@@ -38,6 +40,7 @@ const PORTS: std::ops::Range<u64> = 20_000..32_000;
 
 /// What a control plane is to be like; the default suits a test.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
 pub struct Options {
     /// Where its files live; a temporary folder when absent. Either is removed when the control plane stops.
     pub folder: Option<PathBuf>,
@@ -50,6 +53,8 @@ pub struct Options {
     pub serving: Option<Serving>,
     /// The audit log has what was sent, too; it grows by megabytes a second under load.
     pub audit_bodies: bool,
+    /// Also knows users by certificates, see [`ControlPlane::know_clients_of`].
+    pub certificates: bool,
 }
 
 /// Where the control plane of a node serves, so that Pods find it at the address that Kubernetes gives them.
@@ -110,7 +115,7 @@ impl ControlPlane {
             Process::start_lifelined(name, command, &folder.path().join(format!("{name}.log")))
         };
         let etcd = start(programs::etcd(lab, folder.path()))?;
-        let api_server = start(programs::api_server(lab, folder.path(), port, options.serving.as_ref()))?;
+        let api_server = start(programs::api_server(lab, folder.path(), port, options))?;
         let client = access.client(&Identity::Admin).await?;
         let mut started = Self {
             controllers: Vec::new(),

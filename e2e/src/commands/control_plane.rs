@@ -196,6 +196,7 @@ async fn start(place: &Place, furnishing: Furnishing) -> Result<ControlPlane> {
         crds: furnishing.crds,
         workloads: furnishing.workloads,
         audit_bodies: furnishing.audit_bodies,
+        certificates: false,
     })
     .await?;
     say(&control_plane.kubeconfig_path().display().to_string());

@@ -161,21 +161,27 @@ impl Access {
 
     /// A client that does not repeat failed requests by itself, so that what a test counts is what it did.
     pub async fn client(&self, identity: &Identity) -> Result<Client> {
-        let kubeconfig: Kubeconfig = serde_json::from_value(self.kubeconfig(&self.credentials(identity).await?))
-            .context("failed to read back our own kubeconfig")?;
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .context("failed to use our own kubeconfig")?;
-        config.default_retry = false;
-        config.headers.push((USER_AGENT, HeaderValue::from_static(OURSELVES)));
-        Client::try_from(config).with_context(|| format!("failed to make a client for {}", self.server))
+        client_of(self.kubeconfig(&self.credentials(identity).await?)).await
     }
+}
+
+/// The same, with whatever credentials a kubeconfig has.
+pub(super) async fn client_of(kubeconfig: Value) -> Result<Client> {
+    let kubeconfig: Kubeconfig =
+        serde_json::from_value(kubeconfig).context("failed to read back our own kubeconfig")?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .context("failed to use our own kubeconfig")?;
+    config.default_retry = false;
+    config.headers.push((USER_AGENT, HeaderValue::from_static(OURSELVES)));
+    let server = config.cluster_url.clone();
+    Client::try_from(config).with_context(|| format!("failed to make a client for {server}"))
 }
 
 pub(crate) fn write_kubeconfig(path: &Path, kubeconfig: &Value) -> Result<()> {
     write_private(path, &yaml(kubeconfig)?)
 }
 
-fn yaml(kubeconfig: &Value) -> Result<String> {
+pub(super) fn yaml(kubeconfig: &Value) -> Result<String> {
     serde_yaml::to_string(kubeconfig).context("failed to write a kubeconfig as YAML")
 }

@@ -16,6 +16,8 @@ pub(super) const KUBELET_CLIENT_CERTIFICATE: &str = "kubelet-client.crt";
 pub(super) const KUBELET_CLIENT_KEY: &str = "kubelet-client.key";
 pub(super) const SERVICE_ACCOUNT_KEY: &str = "service-account.key";
 pub(super) const SERVICE_ACCOUNT_PUBLIC_KEY: &str = "service-account.pub";
+/// Of the users who show a certificate.
+pub(super) const CLIENT_AUTHORITIES: &str = "client-authorities.crt";
 pub(super) const TOKENS: &str = "tokens.csv";
 pub(super) const AUDIT_POLICY: &str = "audit-policy.yaml";
 
@@ -37,6 +39,10 @@ pub(super) fn write(folder: &Path, port: u16, options: &Options) -> Result<Acces
         .context("failed to sign the authority")?
         .pem();
     keep(CA_CERTIFICATE, &authority_certificate)?;
+    if options.certificates {
+        // An empty list would be refused.
+        keep(CLIENT_AUTHORITIES, &authority_certificate)?;
+    }
 
     let authority = Issuer::new(authority, authority_key);
 
@@ -96,7 +102,7 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<()> {
 }
 
 /// A certificate of this authority and its new key, in PEM.
-fn signed(parameters: &CertificateParams, authority: &Issuer<'_, KeyPair>) -> Result<(String, String)> {
+pub(super) fn signed(parameters: &CertificateParams, authority: &Issuer<'_, KeyPair>) -> Result<(String, String)> {
     let key = KeyPair::generate().context("failed to make a key")?;
     let certificate = parameters
         .signed_by(&key, authority)
@@ -104,7 +110,7 @@ fn signed(parameters: &CertificateParams, authority: &Issuer<'_, KeyPair>) -> Re
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-fn named(name: &str, addresses: &[&str]) -> Result<CertificateParams> {
+pub(super) fn named(name: &str, addresses: &[&str]) -> Result<CertificateParams> {
     let addresses: Vec<String> = addresses.iter().map(|&address| address.to_owned()).collect();
     let mut parameters = CertificateParams::new(addresses).context("failed to describe a certificate")?;
     parameters.distinguished_name.push(DnType::CommonName, name);

@@ -3,8 +3,8 @@
 use std::{path::Path, process::Command};
 
 use super::credentials::{
-    AUDIT_POLICY, CA_CERTIFICATE, KUBELET_CLIENT_CERTIFICATE, KUBELET_CLIENT_KEY, SERVER_CERTIFICATE, SERVER_KEY,
-    SERVICE_ACCOUNT_KEY, SERVICE_ACCOUNT_PUBLIC_KEY, TOKENS,
+    AUDIT_POLICY, CA_CERTIFICATE, CLIENT_AUTHORITIES, KUBELET_CLIENT_CERTIFICATE, KUBELET_CLIENT_KEY,
+    SERVER_CERTIFICATE, SERVER_KEY, SERVICE_ACCOUNT_KEY, SERVICE_ACCOUNT_PUBLIC_KEY, TOKENS,
 };
 use super::{Options, Serving};
 use crate::Lab;
@@ -49,11 +49,14 @@ pub(super) fn etcd(lab: &Lab, folder: &Path) -> (&'static str, Command) {
     ("etcd", command)
 }
 
-pub(super) fn api_server(lab: &Lab, folder: &Path, port: u16, serving: Option<&Serving>) -> (&'static str, Command) {
+pub(super) fn api_server(lab: &Lab, folder: &Path, port: u16, options: &Options) -> (&'static str, Command) {
     let mut command = program(lab, folder, "kube-apiserver");
-    match serving {
+    match &options.serving {
         Some(serving) => serve_nodes(&mut command, serving),
         None => serve_on_loopback(&mut command),
+    }
+    if options.certificates {
+        command.args(["--client-ca-file", CLIENT_AUTHORITIES]);
     }
     command
         .args(["--etcd-servers", ETCD])

@@ -109,6 +109,7 @@ impl Ground {
         let manager = Manager::start(journey.control_plane(), Provider::Core, release).await?;
         let options = Options {
             workloads: true,
+            certificates: true,
             ..Options::default()
         };
         let workload = ControlPlane::start(options).await?;

@@ -19,6 +19,7 @@ mod preempted;
 mod real;
 mod reshaped;
 mod rights;
+mod rotated;
 mod shared;
 mod single;
 mod skipped;

@@ -1,0 +1,132 @@
+//! The kubeconfig of a Cluster is written anew: with other credentials, or of another API server. The operator that runs takes the new one.
+
+use std::{collections::BTreeSet, mem};
+
+use anyhow::{Context, Result, ensure};
+use crds::conditions::{ConditionStatus, ConditionType, find};
+use e2e::{
+    ControlPlane, Journey, Options,
+    audit::Mark,
+    control_plane::ClientAuthority,
+    eventually,
+    journey::SOON,
+    shim::{Workload, cluster},
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+
+use crate::{
+    changed::{change_the_agent, delete_the_note},
+    ground::{CLUSTER, Ground, OPERATOR, class, on_the_newest, until_addon},
+    stack,
+};
+
+/// The kubeconfig names an administrator of this name, with a certificate of this authority.
+async fn tell(ground: &Ground, authority: &ClientAuthority, name: &str) -> Result<()> {
+    let access = ground.workload.access();
+    let told = Workload::at(access)
+        .await?
+        .told_by(&authority.kubeconfig(access, name)?)?;
+    ground.web().serve(&told);
+    Ok(())
+}
+
+/// From now on the API server knows users of one authority, and those of the other no more.
+async fn revoke(ground: &Ground, other: &ClientAuthority, known: &ClientAuthority) -> Result<()> {
+    ground.workload.know_clients_of(&[known])?;
+    let access = ground.workload.access();
+    let [stranger, friend] = [
+        other.client(access, "anybody").await?,
+        known.client(access, "anybody").await?,
+    ];
+    eventually(SOON, "the API server to know the one and not the other", async || {
+        Api::<Namespace>::all(friend.clone()).get("default").await?;
+        match Api::<Namespace>::all(stranger.clone()).get("default").await {
+            Err(kube::Error::Api(refusal)) if refusal.code == 401 => Ok(()),
+            other => anyhow::bail!("{other:?}"),
+        }
+    })
+    .await
+}
+
+/// An object is changed and one is deleted.
+async fn meddle(ground: &Ground) -> Result<()> {
+    let client = ground.workload.client();
+    change_the_agent(&client).await?;
+    delete_the_note(&client).await
+}
+
+/// In whose names the operator wrote there since then.
+async fn writers(ground: &Ground, mark: Mark) -> Result<BTreeSet<String>> {
+    let events = ground.workload.audit_log().since(mark).await?;
+    let accepted = events.of_agent(OPERATOR).writes().filter(|event| event.code < 300);
+    Ok(accepted.iter().map(|event| event.user.clone()).collect())
+}
+
+/// What somebody changed is put back in this name alone.
+async fn is_put_right_by(journey: &Journey, ground: &Ground, class: &str, mark: Mark, name: &str) -> Result<()> {
+    ground.complete(journey, class, "v1").await?;
+    let writers = writers(ground, mark).await?;
+    ensure!(writers.iter().eq([name]), "{writers:?} wrote");
+    Ok(())
+}
+
+/// The Cluster has moved: everything is brought there, and nothing is written where it was.
+async fn follows(journey: &Journey, ground: &mut Ground, class: &str) -> Result<()> {
+    let options = Options {
+        workloads: true,
+        ..Options::default()
+    };
+    let other = ControlPlane::start(options).await?;
+    ground.without_kubelets();
+    let left = mem::replace(&mut ground.workload, other);
+    ground.with_kubelets()?;
+    let mark = left.audit_log().mark().await?;
+    ground.web().serve(&Workload::at(ground.workload.access()).await?);
+    ground.complete(journey, class, "v1").await?;
+    let written = left.audit_log().since(mark).await?.of_agent(OPERATOR).writes();
+    ensure!(written.is_empty(), "{written:#?}");
+    let there = stack::ours(&left.client(), &ground.home).await?;
+    ensure!(!there.is_empty(), "it is left as it was");
+    Ok(())
+}
+
+#[test]
+fn a_kubeconfig_that_is_renewed_or_names_another_api_server_is_taken_by_the_operator_that_runs() -> Result<()> {
+    on_the_newest(async |journey, ground| {
+        let [first, second, third] = [
+            ClientAuthority::new()?,
+            ClientAuthority::new()?,
+            ClientAuthority::new()?,
+        ];
+        ground.workload.know_clients_of(&[&first, &second])?;
+        tell(ground, &first, "first").await?;
+        let class = class(journey, "v1", "v1").await?;
+        let begun = ground.workload.audit_log().mark().await?;
+        journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
+        is_put_right_by(journey, ground, &class, begun, "first").await?;
+        let process = journey.operator()?.process_id().context("no operator runs")?;
+
+        tell(ground, &second, "second").await?;
+        revoke(ground, &first, &second).await?;
+        let mark = ground.workload.audit_log().mark().await?;
+        meddle(ground).await?;
+        is_put_right_by(journey, ground, &class, mark, "second").await?;
+
+        let mark = ground.workload.audit_log().mark().await?;
+        revoke(ground, &second, &third).await?;
+        meddle(ground).await?;
+        until_addon(journey, "the refusal to be told", |status| {
+            let reached = find(&status.conditions, ConditionType::ClusterReady);
+            reached.is_some_and(|reached| reached.status == ConditionStatus::False)
+        })
+        .await?;
+        tell(ground, &third, "third").await?;
+        is_put_right_by(journey, ground, &class, mark, "third").await?;
+
+        follows(journey, ground, &class).await?;
+        let now = journey.operator()?.process_id();
+        ensure!(now == Some(process), "another operator runs");
+        Ok(())
+    })
+}
