@@ -62,7 +62,7 @@ fn is_drifted(status: &ClusterAddonStatus, so: ConditionStatus) -> bool {
 }
 
 /// The agent is as somebody has it, and the note is not there.
-async fn as_left(ground: &Ground) -> Result<()> {
+pub(crate) async fn as_left(ground: &Ground) -> Result<()> {
     let client = ground.workload.client();
     let agents: Api<Deployment> = Api::namespaced(client.clone(), stack::AGENT.0);
     let agent = serde_json::to_value(agents.get(stack::AGENT.1).await?.spec)?;
