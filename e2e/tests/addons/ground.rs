@@ -32,7 +32,7 @@ pub(crate) const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta1";
 /// The Cluster of each course.
 pub(crate) const CLUSTER: &str = "web";
 /// The name under which Cluster API knows the operator.
-const EXTENSION: &str = "core-operator";
+pub(crate) const EXTENSION: &str = "core-operator";
 /// How the operator calls itself at every API server.
 pub(crate) const OPERATOR: &str = "stackwright-core-operator";
 /// The API servers of workload clusters are on this machine here.

@@ -18,6 +18,7 @@ mod paused;
 mod predecessor;
 mod preempted;
 mod real;
+mod replicas;
 mod reshaped;
 mod rights;
 mod rotated;

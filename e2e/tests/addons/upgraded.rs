@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The kind of control planes here.
-const CONTROL_PLANE: &str = "ShimControlPlane";
+pub(crate) const CONTROL_PLANE: &str = "ShimControlPlane";
 
 /// What happens to the operator at every station of the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Weather {
 }
 
 /// The Pods of the network are lost, and nothing brings others up.
-async fn lose_the_network(ground: &mut Ground) -> Result<()> {
+pub(crate) async fn lose_the_network(ground: &mut Ground) -> Result<()> {
     ground.without_kubelets();
     let pods: Api<Pod> = Api::namespaced(ground.workload.client(), "kube-system");
     let all = ListParams::default().labels("app=cluster-addon-network");
@@ -110,7 +110,7 @@ fn both_together(release: Release, weather: Weather) -> Result<()> {
 }
 
 /// Before the upgrade of Kubernetes the new network has to be ready, which it is not; the Cluster says in our words what holds it up.
-async fn is_held_back(journey: &Journey, ground: &Ground) -> Result<()> {
+pub(crate) async fn is_held_back(journey: &Journey, ground: &Ground) -> Result<()> {
     let waits = [
         ("network", StagePhase::WaitingForPostCondition),
         ("lighthouse", StagePhase::Pending),
