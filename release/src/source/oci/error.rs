@@ -232,6 +232,43 @@ pub enum OciError {
         /// What is wrong.
         problem: &'static str,
     },
+    /// What stands under a tag is no chart.
+    #[error("{tag} in {repository} is not a chart that can be used")]
+    Chart {
+        /// Where.
+        repository: Repository,
+        /// The tag.
+        tag: String,
+        /// What it is instead.
+        #[source]
+        source: Box<ManifestError>,
+    },
+    /// A chart that takes more room than it may.
+    #[error(
+        "the chart {tag} in {repository} has {size} bytes, more than the {limit} allowed; leave out what is not needed"
+    )]
+    ChartTooLarge {
+        /// Where.
+        repository: Repository,
+        /// The tag.
+        tag: String,
+        /// What the manifest says.
+        size: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// The bytes are not those that the manifest names.
+    #[error("{repository} lists the chart {promised} under {tag}, but gives {found} in its place; push it again")]
+    ChartDigest {
+        /// Where.
+        repository: Repository,
+        /// The tag.
+        tag: String,
+        /// The digest in the manifest.
+        promised: Digest,
+        /// The digest of what came.
+        found: Digest,
+    },
     /// What stands under a tag is no release.
     #[error("{tag} in {repository} is not a release that can be read")]
     Artifact {
@@ -258,7 +295,9 @@ impl OciError {
             Self::MissingRepository { .. } | Self::MissingManifest { .. } | Self::RateLimited { .. } => {
                 ErrorClass::Waiting
             }
-            Self::Artifact { .. } | Self::Layer { .. } => ErrorClass::Terminal,
+            Self::Artifact { .. } | Self::Layer { .. } | Self::Chart { .. } | Self::ChartTooLarge { .. } => {
+                ErrorClass::Terminal
+            }
             // Nobody tells of corrected credentials, rights and registries but time.
             _ => ErrorClass::Transient,
         }
@@ -279,10 +318,10 @@ impl OciError {
             Self::Realm { .. } | Self::ForeignRealm { .. } => "SourceNotAllowed",
             Self::Status { .. } | Self::Token { .. } => "SourceFailed",
             Self::Tags { .. } | Self::LostPage { .. } | Self::Signatures { .. } => "SourceUnreadable",
-            Self::TooManyTags { .. } | Self::EndlessTags { .. } => "SourceTooLarge",
-            Self::Digest { .. } => "DigestMismatch",
+            Self::TooManyTags { .. } | Self::EndlessTags { .. } | Self::ChartTooLarge { .. } => "SourceTooLarge",
+            Self::Digest { .. } | Self::ChartDigest { .. } => "DigestMismatch",
             Self::MissingFile { .. } => "SourceIncomplete",
-            Self::Artifact { .. } | Self::Layer { .. } => "ReleaseFileInvalid",
+            Self::Artifact { .. } | Self::Layer { .. } | Self::Chart { .. } => "ReleaseFileInvalid",
         }
     }
 

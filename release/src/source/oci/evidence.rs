@@ -194,7 +194,11 @@ impl Search<'_> {
             return Ok(None);
         }
         let next = tags::next(response.headers());
-        let bytes = self.shared.bytes(wanted(), response, manifest::MAX_BYTES).await?;
+        let bytes = self
+            .shared
+            .registry
+            .bytes(wanted(), response, manifest::MAX_BYTES)
+            .await?;
         Ok(Some((bytes.into(), next)))
     }
 
@@ -214,7 +218,11 @@ impl Search<'_> {
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
-        let bytes = self.shared.bytes(wanted(), response, manifest::MAX_BYTES).await?;
+        let bytes = self
+            .shared
+            .registry
+            .bytes(wanted(), response, manifest::MAX_BYTES)
+            .await?;
         if digest.is_some_and(|digest| digest != Digest::of(&bytes)) {
             return Err(self.wrong("a manifest has another digest than it was asked for by"));
         }
@@ -269,7 +277,7 @@ impl Search<'_> {
         if response.status() == StatusCode::NOT_FOUND {
             return Err(self.wrong("one is listed that is not there"));
         }
-        let bytes = self.shared.bytes(wanted(), response, limit).await?;
+        let bytes = self.shared.registry.bytes(wanted(), response, limit).await?;
         if Digest::of(&bytes) != digest {
             return Err(self.wrong("one has another digest than its manifest says"));
         }

@@ -15,7 +15,7 @@ use super::{
     challenge::{self, Challenge},
     digest_of_release,
     evidence::{Referrer, layers_in, referrers_in},
-    manifest::{self, ARTIFACT_TYPES},
+    manifest::{self, ARTIFACT_TYPES, CHART_CONFIG, CHART_CONTENT},
     registry::{MAX_CODE, code},
     tags::{self, MAX_TAG, Next},
 };
@@ -89,7 +89,7 @@ pub(crate) fn files_of_manifest(tag: &ReleaseTag, manifest: &[u8]) -> Option<Vec
 }
 
 /// Everything else that a registry and its server for tokens answer with: a page of tags, a token, an error, a list of referrers, a manifest of
-/// signatures. One input is taken for each of them.
+/// signatures, one of a chart. One input is taken for each of them.
 pub fn registry(input: &[u8]) -> Outcome {
     let mut outcome = Outcome::Refused;
     if let Ok(page) = tags::read(input) {
@@ -124,6 +124,13 @@ pub fn registry(input: &[u8]) -> Outcome {
             assert!(limit.max(MAX_SIGNATURE) <= MAX_BUNDLE_BYTES);
             outcome = Outcome::Accepted;
         }
+    }
+    if let Ok(chart) = manifest::chart(input, None) {
+        let layer = json!({ "mediaType": CHART_CONTENT, "digest": chart.digest.to_string(), "size": chart.size });
+        let config = json!({ "mediaType": CHART_CONFIG, "digest": "", "size": 0 });
+        let written = json!({ "config": config, "layers": [layer] }).to_string();
+        assert_eq!(manifest::chart(written.as_bytes(), None).ok(), Some(chart));
+        outcome = Outcome::Accepted;
     }
     outcome
 }

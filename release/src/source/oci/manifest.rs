@@ -100,7 +100,25 @@ pub enum ManifestError {
         /// The titles that there are.
         known: Vec<String>,
     },
+    /// Something else than a chart of Helm.
+    #[error("its configuration is of the type {found:?}, so it is no Helm chart; push charts with `helm push`")]
+    NoChart {
+        /// The type of the configuration.
+        found: String,
+    },
+    /// Not one layer with a chart.
+    #[error(
+        "{count} of its layers are of the type {CHART_CONTENT:?}, and a chart has one; push it again with `helm push`"
+    )]
+    ChartLayers {
+        /// How many.
+        count: usize,
+    },
 }
+
+/// What Helm calls the configuration of a chart, and its archive.
+pub(super) const CHART_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+pub(super) const CHART_CONTENT: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
 /// Most titles that a message names.
 const TITLES: usize = 5;
@@ -256,6 +274,31 @@ pub(super) fn layer(bytes: &[u8], header: Option<&str>, title: Option<&str>) -> 
         digest: digest.clone(),
     })?;
     Ok(Layer { digest, size: *size })
+}
+
+/// Reads which layer is the archive of a Helm chart. What lies beside it, such as its provenance, is passed over.
+pub(super) fn chart(bytes: &[u8], header: Option<&str>) -> Result<Layer, ManifestError> {
+    let Manifest { config, layers, .. } = parse(bytes, header)?;
+    let found = config.map_or_else(|| NO_TYPE.to_owned(), |config| config.media_type);
+    if found != CHART_CONFIG {
+        return Err(ManifestError::NoChart { found });
+    }
+    let archives: Vec<_> = layers
+        .into_iter()
+        .filter(|layer| layer.media_type == CHART_CONTENT)
+        .collect();
+    let [Descriptor { digest, size, .. }] = archives.as_slice() else {
+        let count = archives.len();
+        return Err(ManifestError::ChartLayers { count });
+    };
+    let read = digest.parse().map_err(|_| ManifestError::LayerDigest {
+        file: "its chart".to_owned(),
+        digest: digest.clone(),
+    })?;
+    Ok(Layer {
+        digest: read,
+        size: *size,
+    })
 }
 
 /// The media type of a header that says something of manifests; what some servers say of all JSON says nothing.
@@ -420,6 +463,37 @@ mod tests {
     fn layer_of(manifest: &Value, title: Option<&str>) -> Result<Layer, String> {
         let read = super::layer(manifest.to_string().as_bytes(), Some(MEDIA_TYPE), title);
         read.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_chart_is_known_by_its_types_and_what_lies_beside_is_passed_over() {
+        let content =
+            |kind: &str| json!({"mediaType": kind, "digest": Digest::of(kind.as_bytes()).to_string(), "size": 7});
+        let (archive, provenance) = (
+            content(CHART_CONTENT),
+            content("application/vnd.cncf.helm.chart.provenance.v1.prov"),
+        );
+        let of = |config: &str, layers: &[&Value]| {
+            let manifest = json!({"config": {"mediaType": config, "digest": "", "size": 2}, "layers": layers});
+            chart(manifest.to_string().as_bytes(), Some(MEDIA_TYPE)).map_err(|error| error.to_string())
+        };
+        let digest = Digest::of(CHART_CONTENT.as_bytes());
+        let found = of(CHART_CONFIG, &[&provenance, &archive]);
+        assert_eq!(found, Ok(Layer { digest, size: 7 }));
+        let mut odd = archive.clone();
+        odd["digest"] = json!("sha512:00");
+        for (refused, words) in [
+            (
+                of("application/vnd.oci.image.config.v1+json", &[&archive]),
+                "so it is no Helm chart",
+            ),
+            (of(CHART_CONFIG, &[&provenance]), "0 of its layers"),
+            (of(CHART_CONFIG, &[&archive, &archive]), "2 of its layers"),
+            (of(CHART_CONFIG, &[&odd]), "only sha256 can be used"),
+        ] {
+            let error = refused.unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]

@@ -5,11 +5,13 @@
 
 mod authorization;
 mod challenge;
+mod charts;
 mod error;
 mod evidence;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
 mod layers;
+mod logins;
 mod manifest;
 mod manifests;
 mod registry;
@@ -17,28 +19,25 @@ mod repository;
 mod tags;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use bytes::Bytes;
 use crds::names::{ReleaseStem, ReleaseTag, StackVersion};
 use jiff::Timestamp;
 use tokio::time;
 
 pub use self::{
+    charts::{ChartRepository, PulledChart},
     error::{OciError, Wanted},
     layers::Layers,
+    logins::Logins,
     manifest::{Layer, ManifestError},
     manifests::{FoundManifest, InvalidManifestName, ManifestName, Manifests},
     repository::{InvalidRepository, Repository},
 };
-use self::{
-    manifest::Artifact,
-    registry::Registry,
-    tags::{MAX_PAGE_BYTES, MAX_PAGES, MAX_TAGS, Next, PAGE},
-};
+use self::{manifest::Artifact, registry::Registry};
 use super::{
     Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, beside,
     room::Share,
@@ -46,11 +45,9 @@ use super::{
 use crate::{
     Digest, Evidence,
     files::tag_of_directory,
-    http::{Credentials, HttpError, Network, Redirects, Response, StatusCode},
+    http::{Credentials, HttpError, Network, StatusCode},
 };
 
-/// Longest time for a list of tags, with all its pages.
-const LONGEST_LIST: Duration = Duration::from_mins(2);
 /// Longest time that a list waits for manifests that only tell dates.
 const LONGEST_DATING: Duration = Duration::from_secs(20);
 /// Manifests read for their dates in one listing: half of what a host takes at once. What is left comes with the next listings.
@@ -169,14 +166,8 @@ pub(crate) fn digest_of_release(tag: &ReleaseTag, manifest: &[u8]) -> Option<Dig
 
 impl Shared {
     async fn list(&self) -> Result<Listing, OciError> {
-        let tags = time::timeout(LONGEST_LIST, self.tags())
-            .await
-            .map_err(|_| OciError::SlowList {
-                repository: self.repository(),
-                after: LONGEST_LIST,
-            })??;
         let mut listing = Listing::default();
-        for name in tags {
+        for name in self.registry.tags().await? {
             match tag_of_directory(&name) {
                 Some(tag) => listing.releases.push(ListedRelease::of(tag, None)),
                 None if tags::is_bookkeeping(&name) => {}
@@ -192,50 +183,6 @@ impl Shared {
             release.published_at = dates.get(&release.tag).copied().flatten();
         }
         Ok(listing)
-    }
-
-    /// All tags, sorted, each once.
-    async fn tags(&self) -> Result<BTreeSet<String>, OciError> {
-        let repository = || self.repository();
-        let mut found = BTreeSet::new();
-        let mut asked = HashSet::new();
-        let mut query = format!("n={PAGE}");
-        while asked.len() < MAX_PAGES && asked.insert(query.clone()) {
-            let path = format!("tags/list?{query}");
-            let response = self
-                .registry
-                .get(Wanted::Tags, &path, "application/json", Redirects::SameHost)
-                .await?;
-            if response.status() == StatusCode::NOT_FOUND {
-                return Err(OciError::MissingRepository {
-                    repository: repository(),
-                });
-            }
-            let next = tags::next(response.headers());
-            let bytes = self.bytes(Wanted::Tags, response, MAX_PAGE_BYTES).await?;
-            let page = tags::read(&bytes).map_err(|source| OciError::Tags {
-                repository: repository(),
-                source,
-            })?;
-            found.extend(page);
-            if found.len() > MAX_TAGS {
-                return Err(OciError::TooManyTags {
-                    repository: repository(),
-                });
-            }
-            query = match next {
-                Next::End => return Ok(found),
-                Next::Query(query) => query,
-                Next::Lost => {
-                    return Err(OciError::LostPage {
-                        repository: repository(),
-                    });
-                }
-            };
-        }
-        Err(OciError::EndlessTags {
-            repository: repository(),
-        })
     }
 
     /// Reads the dates of some releases that have no other order, as long as the registry answers.
@@ -286,14 +233,6 @@ impl Shared {
             StatusCode::NOT_FOUND => Err(missing()),
             _ => Ok(Box::pin(response.reader())),
         }
-    }
-
-    async fn bytes(&self, wanted: Wanted, response: Response, limit: usize) -> Result<Bytes, OciError> {
-        response.bytes(limit).await.map_err(|source| OciError::Request {
-            wanted,
-            repository: self.repository(),
-            source: Box::new(source),
-        })
     }
 
     fn repository(&self) -> Repository {

@@ -1,15 +1,27 @@
 //! One repository of one registry, asked by the OCI distribution specification: sends requests, and sorts out the answers that are none.
 
-use serde::Deserialize;
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
 
 use bytes::Bytes;
+use serde::Deserialize;
+use tokio::time;
 
-use super::{CONTENT_DIGEST, OciError, OciOptions, Repository, Wanted, authorization::Authorization, manifest};
+use super::{
+    CONTENT_DIGEST, OciError, OciOptions, Repository, Wanted,
+    authorization::Authorization,
+    manifest,
+    tags::{self, MAX_PAGE_BYTES, MAX_PAGES, MAX_TAGS, Next, PAGE},
+};
 use crate::{
     Digest,
     http::{Client, HeaderValue, HttpError, Network, Redirects, Request, Response, StatusCode, Url, header},
 };
 
+/// Longest time for a list of tags, with all its pages.
+const LONGEST_LIST: Duration = Duration::from_mins(2);
 /// Most bytes of an error of a registry that are read.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 /// Longest code of an error that is shown.
@@ -79,12 +91,7 @@ impl Registry {
         let text = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
         let promised = text(CONTENT_DIGEST);
         let media_type = text(header::CONTENT_TYPE.as_str());
-        let bytes = response.bytes(manifest::MAX_BYTES).await;
-        let bytes = bytes.map_err(|source| OciError::Request {
-            wanted: wanted(),
-            repository: self.repository.clone(),
-            source: Box::new(source),
-        })?;
+        let bytes = self.bytes(wanted(), response, manifest::MAX_BYTES).await?;
         let digest = Digest::of(&bytes);
         // Other algorithms are allowed, and prove nothing to somebody who has one of our own.
         if let Some(promised) = promised.filter(|promised| promised.starts_with("sha256:"))
@@ -118,6 +125,66 @@ impl Registry {
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => Ok(response),
             _ => self.sorted(wanted, response).await,
         }
+    }
+
+    /// All tags, sorted, each once.
+    pub(super) async fn tags(&self) -> Result<BTreeSet<String>, OciError> {
+        let listed = time::timeout(LONGEST_LIST, self.all_tags()).await;
+        listed.map_err(|_| OciError::SlowList {
+            repository: self.repository.clone(),
+            after: LONGEST_LIST,
+        })?
+    }
+
+    async fn all_tags(&self) -> Result<BTreeSet<String>, OciError> {
+        let repository = || self.repository.clone();
+        let mut found = BTreeSet::new();
+        let mut asked = HashSet::new();
+        let mut query = format!("n={PAGE}");
+        while asked.len() < MAX_PAGES && asked.insert(query.clone()) {
+            let path = format!("tags/list?{query}");
+            let response = self
+                .get(Wanted::Tags, &path, "application/json", Redirects::SameHost)
+                .await?;
+            if response.status() == StatusCode::NOT_FOUND {
+                return Err(OciError::MissingRepository {
+                    repository: repository(),
+                });
+            }
+            let next = tags::next(response.headers());
+            let bytes = self.bytes(Wanted::Tags, response, MAX_PAGE_BYTES).await?;
+            let page = tags::read(&bytes).map_err(|source| OciError::Tags {
+                repository: repository(),
+                source,
+            })?;
+            found.extend(page);
+            if found.len() > MAX_TAGS {
+                return Err(OciError::TooManyTags {
+                    repository: repository(),
+                });
+            }
+            query = match next {
+                Next::End => return Ok(found),
+                Next::Query(query) => query,
+                Next::Lost => {
+                    return Err(OciError::LostPage {
+                        repository: repository(),
+                    });
+                }
+            };
+        }
+        Err(OciError::EndlessTags {
+            repository: repository(),
+        })
+    }
+
+    /// The whole of an answer.
+    pub(super) async fn bytes(&self, wanted: Wanted, response: Response, limit: usize) -> Result<Bytes, OciError> {
+        response.bytes(limit).await.map_err(|source| OciError::Request {
+            wanted,
+            repository: self.repository.clone(),
+            source: Box::new(source),
+        })
     }
 
     /// Asks for `path` of the repository, says who asks if the registry wants to know, and gives an answer 200 or 404.
