@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use crds::names::StackVersion;
+use release::{http::IpNet, pack::ChartRegistry};
 
 /// Work with cluster stacks
 #[derive(Debug, Parser)]
@@ -76,6 +77,33 @@ pub(crate) struct CreateRelease {
     /// Directory of charts, archives or directories, from which to take what charts of the stack name as dependencies and do not have in their charts/
     #[arg(long, value_name = "DIR")]
     pub(crate) charts: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) registries: AskRegistries,
+}
+
+/// Where charts may be fetched, and how. Nothing is without the first of these.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Charts from registries")]
+pub(crate) struct AskRegistries {
+    /// Registry from which to fetch what is missing and a Chart.yaml names with `repository:` at or below this address, such as
+    /// oci://registry.example.com/charts; the directory of --charts comes first. May be given several times
+    #[arg(long, value_name = "OCI")]
+    pub(crate) chart_registry: Vec<ChartRegistry>,
+    /// File with logins for registries; otherwise those of `helm registry login` and `docker login`
+    #[arg(long, value_name = "FILE", requires = "chart_registry")]
+    pub(crate) registry_config: Option<PathBuf>,
+    /// Certificates of authorities to trust besides those of this machine, in PEM
+    #[arg(long, value_name = "FILE", requires = "chart_registry")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Ask by HTTP without TLS
+    #[arg(long, requires = "chart_registry")]
+    pub(crate) plain_http: bool,
+    /// Network of a registry that is not public, such as 10.0.0.0/8. May be given several times
+    #[arg(long, value_name = "CIDR", requires = "chart_registry")]
+    pub(crate) allow_source_network: Vec<IpNet>,
+    /// Host outside of the registry's domain that gives out its tokens and may be told the login. May be given several times
+    #[arg(long, value_name = "HOST", requires = "chart_registry")]
+    pub(crate) token_host: Vec<String>,
 }
 
 /// A version, or what to write instead.
@@ -126,6 +154,9 @@ Operators download nothing for a chart: what its Chart.yaml names as dependencie
 taken from that directory: the version of Chart.lock if it has it, or the newest that fits. It goes into the release as if it were in the stack, so \
 another version of it makes another release. The stack itself is not changed.
 
+With --chart-registry oci://HOST/PATH, what is missing is fetched from there, if Chart.yaml names that registry in `repository:`. Nothing is asked of \
+registries that are not named on the command line, nor of chart repositories of other kinds: `helm pull` fetches those into a directory.
+
 In its texts, << .ClusterClassVersion >>, << .ClusterAddonVersion >> and << .NodeImageVersion >> become the versions of the release.";
 
 const EXAMPLE: &str = "\
@@ -146,6 +177,11 @@ Example: a stack whose cluster-addon/cni/Chart.yaml names cilium, which is not i
 
   $ helm pull cilium --repo https://helm.cilium.io --version 1.17.4 --destination charts
   $ kubectl stacks release create harbor --output releases/cluster-stacks --charts charts
+
+Example: the same where Chart.yaml has `repository: oci://registry.example.com/charts`
+
+  $ helm registry login registry.example.com
+  $ kubectl stacks release create harbor --output releases/cluster-stacks --chart-registry oci://registry.example.com/charts
 
 Exit status:
   0  the release is there and its first line on standard output names it, or there is nothing to release:

@@ -3,6 +3,7 @@
 mod arguments;
 mod class;
 mod manifests;
+mod registries;
 mod release_create;
 
 use std::{error::Error, io, process::ExitCode};

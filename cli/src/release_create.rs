@@ -15,6 +15,7 @@ use release::{
 use crate::{
     arguments::CreateRelease,
     class::{self, Class},
+    registries,
 };
 
 /// The release was made, and then standard output could not be written.
@@ -33,13 +34,17 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
         version,
         next_after,
         charts,
+        registries,
     } = arguments;
     let versioning = match version {
         Some(version) => Versioning::Given(version.clone()),
         None => Versioning::NextAfter(next_after.as_ref().unwrap_or(output).clone()),
     };
-    let supply = charts.as_deref().map(|charts| Supply {
-        charts,
+    let registries = registries::read(registries)?;
+    let is_supplied = charts.is_some() || registries.is_some();
+    let supply = is_supplied.then_some(Supply {
+        charts: charts.as_deref(),
+        registries: registries.as_ref(),
         newest: rendering::newest_in_range,
     });
     match pack::prepare(stack, output, &versioning, supply)? {
@@ -51,11 +56,7 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
                 version,
             } in prepared.supplied()
             {
-                eprintln!(
-                    "note: {}: takes {name} {version} from {}",
-                    into.display(),
-                    from.display()
-                );
+                eprintln!("note: {}: takes {name} {version} from {from}", into.display());
             }
             let class = class::render(&prepared)?;
             let packed = prepared.write()?;

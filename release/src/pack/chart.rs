@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::{
     PackError,
     ignore::IgnoreRules,
-    supply,
+    registry, supply,
     tree::{Tree, line_of},
 };
 use crate::archive::ChartIdentity;
@@ -31,6 +31,15 @@ pub(super) struct Dependency {
     /// A range in Chart.yaml, and the version that was chosen in Chart.lock.
     #[serde(default, deserialize_with = "range")]
     pub(super) version: String,
+    /// The address of the repository that has it.
+    repository: Option<String>,
+}
+
+impl Dependency {
+    /// The address of the repository that has it; empty where none is named.
+    pub(super) fn repository(&self) -> &str {
+        self.repository.as_deref().unwrap_or_default()
+    }
 }
 
 /// YAML reads an unquoted `1.2` as a number; Helm takes it as text.
@@ -54,10 +63,13 @@ pub(super) fn chart_files(chart: Tree) -> Result<Tree, PackError> {
         .into_iter()
         .find(|dependency| !present.contains(&dependency.name))
     {
-        Some(Dependency { name, .. }) => Err(PackError::MissingDependency {
+        Some(dependency) => Err(PackError::MissingDependency {
             path: chart.path(CHART),
-            line: line_of_dependency(&chart, &name),
-            dependency: name,
+            line: line_of_dependency(&chart, &dependency.name),
+            registry: Some(dependency.repository())
+                .filter(|named| registry::is_registry(named))
+                .map(str::to_owned),
+            dependency: dependency.name,
             chart: chart.origin,
         }),
         None => Ok(chart),

@@ -13,6 +13,7 @@ use crate::{
     ReleaseError,
     archive::{ArchiveError, MAX_ENTRIES},
     description::MAX_BRACKETS,
+    source::oci::OciError,
 };
 
 /// Why no release was made. Nothing was written in that case. Where a line can be named, the message begins `file:line:`.
@@ -170,8 +171,8 @@ pub enum PackError {
     },
     /// A chart that would have to be completed from the internet at run time.
     #[error(
-        "{}:{line}: the dependency {dependency:?} is not in charts/; run `helm dependency build {}`, or name the directory that has it with --charts",
-        .path.display(), .chart.display()
+        "{}:{line}: the dependency {dependency:?} is not in charts/; run `helm dependency build {}`, or name the directory that has it with --charts{}",
+        .path.display(), .chart.display(), fetched(.registry.as_deref())
     )]
     MissingDependency {
         /// The `Chart.yaml`.
@@ -182,11 +183,11 @@ pub enum PackError {
         dependency: String,
         /// Directory of the chart.
         chart: PathBuf,
+        /// The registry that it names, if it names one.
+        registry: Option<String>,
     },
-    /// A chart that is neither there nor in the directory of charts in a version that fits.
-    #[error(
-        "{}:{line}: the dependency {dependency:?} of version {range:?} is not in charts/; {} has {versions}: put it there", .path.display(), .charts.display()
-    )]
+    /// A chart that is neither there nor where charts are taken from in a version that fits.
+    #[error("{}:{line}: the dependency {dependency:?} of version {range:?} is not in charts/; {found}: {advice}", .path.display())]
     NotSupplied {
         /// The `Chart.yaml`.
         path: PathBuf,
@@ -196,10 +197,53 @@ pub enum PackError {
         dependency: String,
         /// The versions that fit.
         range: String,
-        /// The directory of charts.
-        charts: PathBuf,
-        /// The versions in the directory.
-        versions: String,
+        /// What is where it was looked for.
+        found: String,
+        /// What to do.
+        advice: String,
+    },
+    /// A chart that its registry did not give.
+    #[error("{}:{line}: unable to fetch the dependency {dependency:?} of version {range:?}{advice}", .path.display())]
+    Fetch {
+        /// The `Chart.yaml`.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// Name of the dependency.
+        dependency: String,
+        /// The versions that fit.
+        range: String,
+        /// What to do, where the cause does not say it.
+        advice: String,
+        /// Why.
+        #[source]
+        source: Box<OciError>,
+    },
+    /// A chart of a registry that cannot be read.
+    #[error("{reference}: is not the archive of a chart")]
+    FetchedArchive {
+        /// The chart, as the registry has it.
+        reference: String,
+        /// What is wrong with it.
+        #[source]
+        source: ArchiveError,
+    },
+    /// Something else than what was asked for.
+    #[error("{reference}: has {found}, and not the chart {wanted}; push that under this tag")]
+    OtherChart {
+        /// The chart, as the registry has it.
+        reference: String,
+        /// What is in the archive.
+        found: String,
+        /// What should be.
+        wanted: String,
+    },
+    /// Nobody can be asked.
+    #[error("failed to make ready for asking registries")]
+    Asking {
+        /// What the system said.
+        #[source]
+        source: io::Error,
     },
     /// Charts that need charts that need charts.
     #[error("{}: the dependency {dependency:?} is too deep in others; charts that need each other cannot be used", .path.display())]
@@ -316,6 +360,13 @@ pub enum PackError {
         /// Its directory.
         path: PathBuf,
     },
+}
+
+/// What to do besides, as a part of a sentence.
+fn fetched(registry: Option<&str>) -> String {
+    registry.map_or_else(String::new, |registry| {
+        format!(", or have it fetched with --chart-registry {registry}")
+    })
 }
 
 impl PackError {

@@ -9,6 +9,7 @@ mod error;
 mod ignore;
 mod output;
 mod placeholder;
+mod registry;
 mod stack;
 mod supply;
 mod tarball;
@@ -28,7 +29,8 @@ use crds::{
 
 pub use self::{
     error::PackError,
-    supply::{Supplied, Supply},
+    registry::{ChartRegistries, ChartRegistry, InvalidChartRegistry},
+    supply::{Origin, Supplied, Supply},
 };
 use self::{
     stack::{Addons, Stack},
@@ -143,7 +145,7 @@ pub fn create(stack: &Path, output: &Path, versioning: &Versioning) -> Result<Cr
 }
 
 /// Makes a release of the stack in `stack` for the directory `<output>/<tag>`, and writes nothing. What its charts lack comes from the supply, and
-/// counts as a part of the stack. Blocks.
+/// counts as a part of the stack. Blocks, and where there are registries must not be called from within a runtime of tokio.
 pub fn prepare(
     stack: &Path,
     output: &Path,

@@ -47,6 +47,8 @@ mod pack_mistakes;
 mod packing;
 mod packing_dependencies;
 #[cfg(test)]
+mod packing_registries;
+#[cfg(test)]
 mod registry;
 #[cfg(test)]
 mod repeated_secrets;

@@ -8,13 +8,13 @@ use std::{
 
 use release::{
     Release,
-    pack::{self, PackError, Preparation, Prepared, Supplied, Supply, Versioning},
+    pack::{self, Origin, PackError, Preparation, Prepared, Supplied, Supply, Versioning},
 };
 use tempfile::TempDir;
 
 use crate::fixture::{Archive, admitted, chain, tag};
 
-const CSCTL: &str = "apiVersion: csctl.clusterstack.x-k8s.io/v1alpha1\nconfig:\n  kubernetesVersion: v1.34.2\n  clusterStackName: scs2\n  \
+pub(crate) const CSCTL: &str = "apiVersion: csctl.clusterstack.x-k8s.io/v1alpha1\nconfig:\n  kubernetesVersion: v1.34.2\n  clusterStackName: scs2\n  \
     provider: {type: openstack}\n";
 const STAGES: &str =
     "addonStages:\n  AfterControlPlaneInitialized:\n  - {name: cni, action: apply}\n  - {name: csi, action: apply}\n";
@@ -65,27 +65,28 @@ fn charts(folder: &Path) -> PathBuf {
     charts
 }
 
-fn archive(name: &str, version: &str) -> Vec<u8> {
+pub(crate) fn archive(name: &str, version: &str) -> Vec<u8> {
     let text = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
     Archive::new()
         .file(&format!("{name}/Chart.yaml"), text.as_bytes())
         .bytes()
 }
 
-fn write(folder: &Path, file: &str, text: &str) {
+pub(crate) fn write(folder: &Path, file: &str, text: &str) {
     let path = folder.join(file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
 /// Versions as `x.y.z`, and ranges as far as these tests have them: what ranges are is another room's business.
-fn newest(range: &str, versions: &[&str]) -> Option<usize> {
+pub(crate) fn newest(range: &str, versions: &[&str]) -> Option<usize> {
     let prefix = range
         .trim_start_matches('~')
         .split(['x', '*'])
         .next()
         .unwrap_or_default();
     let prefix = prefix.strip_suffix(".0").unwrap_or(prefix);
+    let prefix = if range == ">=0.0.0-0" { "" } else { prefix };
     let fitting = versions
         .iter()
         .enumerate()
@@ -97,7 +98,11 @@ fn newest(range: &str, versions: &[&str]) -> Option<usize> {
 
 fn prepared(stack: &Path, output: &Path, charts: Option<&Path>) -> Result<Prepared, PackError> {
     let versioning = Versioning::Given("v1".parse().unwrap());
-    let supply = charts.map(|charts| Supply { charts, newest });
+    let supply = charts.map(|charts| Supply {
+        charts: Some(charts),
+        registries: None,
+        newest,
+    });
     match pack::prepare(stack, output, &versioning, supply)? {
         Preparation::Prepared(prepared) => Ok(prepared),
         Preparation::Unchanged { since } => panic!("unchanged since {since}"),
@@ -118,7 +123,7 @@ fn what_charts_of_a_stack_lack_is_taken_from_the_directory_into_the_release_alon
     let made = prepared(&stack, folder.path(), Some(&charts)).unwrap();
     let supplied = |into: &str, from: &str, name: &str, version: &str| Supplied {
         into: stack.join("cluster-addon").join(into),
-        from: charts.join(from),
+        from: Origin::Path(charts.join(from)),
         name: name.to_owned(),
         version: version.to_owned(),
     };
@@ -159,7 +164,8 @@ fn what_charts_of_a_stack_lack_is_taken_from_the_directory_into_the_release_alon
     assert_eq!(again.write().unwrap().digest, packed.digest);
     fs::write(charts.join("cilium-1.17.9.tgz"), archive("cilium", "1.17.9")).unwrap();
     let supply = Some(Supply {
-        charts: &charts,
+        charts: Some(&charts),
+        registries: None,
         newest,
     });
     let next = Versioning::NextAfter(folder.path().to_owned());

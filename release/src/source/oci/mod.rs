@@ -28,6 +28,7 @@ use crds::names::{ReleaseStem, ReleaseTag, StackVersion};
 use jiff::Timestamp;
 use tokio::time;
 
+pub(crate) use self::charts::is_version;
 pub use self::{
     charts::{ChartRepository, PulledChart},
     error::{OciError, Wanted},
