@@ -33,6 +33,17 @@ pub(crate) async fn ask_for_the_end(journey: &Journey) -> Result<()> {
     deleted.map(drop).context("failed to delete the Cluster")
 }
 
+/// Waits until the Cluster says that its deletion is held up, in these words of ours. Before 1.12 Cluster API says that of no deletion.
+pub(crate) async fn says_what_holds_it_up(journey: &Journey, ground: &Ground, words: &str) -> Result<()> {
+    if ground.release < Release::V1_12 {
+        return Ok(());
+    }
+    until_cluster(journey, &format!("the Cluster to say {words}"), |cluster| {
+        cluster["status"].to_string().contains(words)
+    })
+    .await
+}
+
 /// Neither the Cluster nor its ClusterAddon is left.
 pub(crate) async fn both_are_gone(journey: &Journey) -> Result<()> {
     let clusters = journey.objects(CLUSTER_API, "Cluster");
@@ -115,10 +126,7 @@ fn f15_a_cluster_whose_api_server_is_away_says_what_holds_it_up_and_goes_when_so
         ground.web().serve(&away);
         ask_for_the_end(journey).await?;
         let way_round = format!("BeforeClusterDelete@{class}");
-        until_cluster(journey, "the Cluster to say what holds it up", |cluster| {
-            cluster["status"].to_string().contains(&way_round)
-        })
-        .await?;
+        says_what_holds_it_up(journey, ground, &way_round).await?;
         journey
             .annotate::<ClusterAddon>(&name_for(CLUSTER), labels::SKIP_HOOK, Some(&way_round))
             .await?;
@@ -210,12 +218,7 @@ fn f13_a_cluster_that_is_deleted_waits_until_its_load_balancer_is_gone_and_for_n
         let patient = with_a_beacon(journey, "v4", "").await?;
         let hasty = with_a_beacon(journey, "v5", "    timeout: 30s\n").await?;
         let services = waits_for_the_beacon(journey, ground, &patient, "v4").await?;
-        let what = deleting_the_beacon();
-        until_cluster(journey, "the Cluster to say which object holds it up", |cluster| {
-            let said = cluster["status"].to_string();
-            said.contains(&what) && said.contains("BeforeClusterDelete")
-        })
-        .await?;
+        says_what_holds_it_up(journey, ground, &deleting_the_beacon()).await?;
         kept_by(&services, &[]).await?;
         both_are_gone(journey).await?;
         let left = services.get_opt(BEACON_OF_CLUSTER.1).await?;

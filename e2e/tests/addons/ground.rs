@@ -44,6 +44,8 @@ pub(crate) struct Ground {
     kwok: Option<Kwok>,
     _manager: Manager,
     pub(crate) workload: ControlPlane,
+    /// Which Cluster API.
+    pub(crate) release: Release,
     /// The namespace of the Cluster.
     pub(crate) home: String,
     /// In the audit log of the workload cluster, before there was anything of ours.
@@ -124,6 +126,7 @@ impl Ground {
             begun: workload.audit_log().mark().await?,
             home: journey.namespace.clone(),
             workload,
+            release,
         })
     }
 

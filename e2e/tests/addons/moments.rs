@@ -25,7 +25,7 @@ use kube::{
 use serde_json::Value;
 
 use crate::{
-    deleted::{ask_for_the_end, both_are_gone},
+    deleted::{ask_for_the_end, both_are_gone, says_what_holds_it_up},
     ground::{
         CLUSTER, CLUSTER_API, Ground, control_plane, course, phases, release_of, set_topology, until_addon,
         until_cluster,
@@ -252,7 +252,12 @@ impl Life<'_> {
     }
 
     /// Neither the control plane nor the workers take the next version before the stages that come before are over, and the stages that come after wait for them.
-    async fn is_upgraded(&mut self, class: &str, last_call: Hook) -> Result<()> {
+    async fn is_upgraded(&mut self, class: &str) -> Result<()> {
+        let after_workers = if self.ground.release.knows(Hook::AfterWorkersUpgrade) {
+            Hook::AfterWorkersUpgrade
+        } else {
+            Hook::AfterClusterUpgrade
+        };
         self.web.hold(Hold::Upgrade);
         self.web.hold(Hold::Machines);
         set_topology(self.journey, class, NEW).await?;
@@ -277,7 +282,7 @@ impl Life<'_> {
         self.web.release(Hold::Machines);
         for hook in [Hook::AfterWorkersUpgrade, Hook::AfterClusterUpgrade] {
             self.comes_to(hook, &OF_UPGRADE).await?;
-            self.was_called(last_call).await?;
+            self.was_called(after_workers).await?;
             self.workers_are_new().await?;
             self.open(hook).await?;
         }
@@ -325,7 +330,7 @@ impl Life<'_> {
             phases(status) == [(chart.as_str(), StagePhase::WaitingForPostCondition)]
         })
         .await?;
-        self.is_held_by(last).await?;
+        says_what_holds_it_up(self.journey, self.ground, &format!("stage {chart} (apply)")).await?;
         let cluster = self.journey.objects(CLUSTER_API, "Cluster").get(CLUSTER).await?;
         let annotations = cluster.annotations();
         ensure!(!annotations.contains_key(labels::OK_TO_DELETE), "{annotations:?}");
@@ -352,8 +357,7 @@ fn order(written: &[String]) -> Vec<Hook> {
     order
 }
 
-/// `last_call` is the hook that tells this minor's operator that the workers have the version.
-fn each_at_its_moment(release: Release, last_call: Hook) -> Result<()> {
+fn each_at_its_moment(release: Release) -> Result<()> {
     course(release, async |journey, ground| {
         let [old, new] = [class(journey, "v1").await?, class(journey, "v2").await?];
         let mark = ground.workload.audit_log().mark().await?;
@@ -364,7 +368,7 @@ fn each_at_its_moment(release: Release, last_call: Hook) -> Result<()> {
             came: Vec::new(),
         };
         life.begins(&old).await?;
-        life.is_upgraded(&new, last_call).await?;
+        life.is_upgraded(&new).await?;
         life.ends().await?;
         let order = order(&ground.written_since(mark).await?);
         ensure!(order == Hook::ALL, "{order:?}");
@@ -374,10 +378,10 @@ fn each_at_its_moment(release: Release, last_call: Hook) -> Result<()> {
 
 #[test]
 fn each_lifecycle_hook_has_its_stages_run_at_its_moment_and_holds_up_what_it_comes_before_on_1_10() -> Result<()> {
-    each_at_its_moment(Release::V1_10, Hook::AfterClusterUpgrade)
+    each_at_its_moment(Release::V1_10)
 }
 
 #[test]
 fn each_lifecycle_hook_has_its_stages_run_at_its_moment_and_holds_up_what_it_comes_before_on_1_14() -> Result<()> {
-    each_at_its_moment(Release::V1_14, Hook::AfterWorkersUpgrade)
+    each_at_its_moment(Release::V1_14)
 }
