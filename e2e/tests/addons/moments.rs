@@ -183,6 +183,18 @@ impl Life<'_> {
         Ok(())
     }
 
+    /// The control plane has the next version and the workers have not. Cluster API 1.14.2 was seen to give it to the workers half a second before it called
+    /// `AfterControlPlaneUpgrade` for the first time, which nobody can hold up: there it is not looked for.
+    async fn has_old_workers(&self) -> Result<()> {
+        let [wanted, reached, workers] = self.versions().await?;
+        ensure!(wanted == NEW && reached == NEW, "{wanted}, {reached}");
+        ensure!(
+            workers == OLD || self.ground.release == Release::V1_14,
+            "the workers have {workers}"
+        );
+        Ok(())
+    }
+
     async fn comes_to_have(&self, versions: [&str; 3]) -> Result<()> {
         eventually(SOON, format!("the versions {versions:?}"), async || {
             self.has(versions).await
@@ -258,6 +270,8 @@ impl Life<'_> {
         } else {
             Hook::AfterClusterUpgrade
         };
+        // Workers without a Machine are as good as new: nothing waits for them.
+        eventually(SOON, "the workers to be there", async || self.workers_are_new().await).await?;
         self.web.hold(Hold::Upgrade);
         self.web.hold(Hold::Machines);
         set_topology(self.journey, class, NEW).await?;
@@ -274,7 +288,7 @@ impl Life<'_> {
         for hook in [Hook::AfterControlPlaneUpgrade, Hook::BeforeWorkersUpgrade] {
             self.comes_to(hook, &OF_UPGRADE).await?;
             self.is_held_by(hook).await?;
-            self.has([NEW, NEW, OLD]).await?;
+            self.has_old_workers().await?;
             self.open(hook).await?;
         }
         self.comes_to_have([NEW, NEW, NEW]).await?;
@@ -309,12 +323,7 @@ impl Life<'_> {
         list.items.into_iter().next().context("no workers")
     }
 
-    /// On 1.14 there was no Machine in this world when Cluster API called `AfterWorkersUpgrade` (seen; why is not known): there the versions have to do.
     async fn workers_are_new(&self) -> Result<()> {
-        self.has([NEW, NEW, NEW]).await?;
-        if self.ground.release.knows(Hook::AfterWorkersUpgrade) {
-            return Ok(());
-        }
         let set = self.workers().await?;
         let status = &set.data["status"];
         ensure!(status["updatedReplicas"] == 1, "{status:#}");
