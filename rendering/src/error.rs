@@ -45,7 +45,7 @@ pub enum RenderError {
     /// The chart is not whole. Who makes releases can see to that, and nobody else.
     #[error(
         "the chart needs {}, which its folder charts/ does not have: make the release again with `kubectl stacks release create --charts DIR`, \
-         which takes what is missing from DIR", .dependencies.join(", ")
+         which takes what is missing from DIR, or with `--chart-registry OCI`, which fetches it from there", .dependencies.join(", ")
     )]
     MissingDependencies {
         /// The names of the charts that are not there.

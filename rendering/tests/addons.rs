@@ -130,7 +130,7 @@ fn a_chart_without_its_dependencies_says_which_and_what_brings_them() {
     assert_eq!(
         error.to_string(),
         "the chart needs cilium, b, which its folder charts/ does not have: make the release again with \
-         `kubectl stacks release create --charts DIR`, which takes what is missing from DIR"
+         `kubectl stacks release create --charts DIR`, which takes what is missing from DIR, or with `--chart-registry OCI`, which fetches it from there"
     );
     assert_eq!(error.class(), ErrorClass::Terminal);
 }
