@@ -19,6 +19,7 @@ mod cluster;
 mod control_plane;
 mod course;
 mod findings;
+mod hold;
 mod hook;
 mod hook_set;
 mod layout;
@@ -46,6 +47,7 @@ pub use self::{
         Course, CourseInput, Kind, SINGLE_STAGE, Stage, StageKey, Stages, charts_needed, charts_that_stay, course,
         kind, stages,
     },
+    hold::Waits,
     hook::Hook,
     hook_set::{FailurePolicy, Handler, HookSet},
     marks::{CreatedWith, HookCalled, Marks, noted},

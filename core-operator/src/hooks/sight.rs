@@ -12,7 +12,7 @@ use kube::api::{DynamicObject, ObjectMeta};
 use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, ProjectedWatch, Watched};
 use operator_kit::telemetry::{Gate, Readiness};
-use planning::addon::{ClusterSeen, Listed, ReleaseListed};
+use planning::addon::{ClusterSeen, Listed, ReleaseListed, Waits};
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -116,6 +116,7 @@ pub(super) struct Looked {
     addons: bool,
     release: ReleaseListed,
     unmade: Option<String>,
+    waits: Waits,
 }
 
 impl Looked {
@@ -125,17 +126,19 @@ impl Looked {
             addons: self.addons,
             release: self.release,
             unmade: self.unmade.as_deref(),
+            waits: self.waits,
         }
     }
 
     /// What it is, where the release has been looked for already. Whether all are known is asked first: a list that ends in between must not count.
-    fn of(eyes: &impl Eyes, cluster: &ClusterSeen, release: ReleaseListed, unmade: Option<String>) -> Self {
+    fn of(eyes: &impl Eyes, cluster: &ClusterSeen, release: ReleaseListed) -> Self {
         let addons = eyes.has_all_addons();
         Self {
             addon: eyes.addon(cluster),
             addons,
             release,
-            unmade,
+            unmade: None,
+            waits: Waits::Unseen,
         }
     }
 }
@@ -143,15 +146,20 @@ impl Looked {
 impl Sight {
     /// What is known of a Cluster, and of the release of its class.
     pub(super) fn look(&self, cluster: &ClusterSeen) -> Looked {
-        // What was in the way of the add-on, where this process makes it.
-        let unmade = self.clusters.unmade(&cluster.namespace, &cluster.name);
-        let is_elsewhere = !self.namespace.is_empty() && self.namespace != cluster.namespace;
+        let ClusterSeen { namespace, name, .. } = cluster;
+        let shown = self.clusters.facts(namespace, name);
+        let is_elsewhere = !self.namespace.is_empty() && self.namespace != *namespace;
         let release = if is_elsewhere {
             ReleaseListed::OutOfScope
         } else {
             release_of(self, cluster)
         };
-        Looked::of(self, cluster, release, unmade)
+        Looked {
+            // What was in the way of the add-on, where this process makes it.
+            unmade: self.clusters.unmade(namespace, name),
+            waits: Waits::of(shown.as_ref().map(|facts| &facts.seen), cluster),
+            ..Looked::of(self, cluster, release)
+        }
     }
 }
 
@@ -271,7 +279,7 @@ mod tests {
         });
         let cluster = ClusterSeen::of(&cluster, None);
         let eyes = Waking::default();
-        let looked = Looked::of(&eyes, &cluster, release_of(&eyes, &cluster), None);
+        let looked = Looked::of(&eyes, &cluster, release_of(&eyes, &cluster));
         assert_eq!(looked.listed().release, ReleaseListed::Present);
         assert!(looked.addon.is_some() || !looked.listed().addons, "it is there");
     }

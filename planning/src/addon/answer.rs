@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StagePhase, StageProgress, name_for};
+use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StagePhase, StageProgress};
 use crds::conditions::{Condition, ConditionStatus, ConditionType, Reason, find, is_true};
 use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
 use jiff::{SignedDuration, Timestamp};
@@ -12,16 +12,10 @@ use serde_json::Value;
 
 use super::cluster::ClusterSeen;
 use super::course::TIMEOUT_OF_DELETION;
+use super::hold::{Hold, SkippedOn, Waits};
 use super::hook::Hook;
 use super::marks::{Marks, skipped_hooks};
 use crate::outline::{Fields, Kept, Scalar, TOPOLOGY};
-
-/// Seconds until a call is made again that is held up. Since 1.12 Cluster API notices with the next call only that it may go on.
-const HELD: u32 = 5;
-/// The same where nobody has looked at what the Cluster wants yet.
-const UNSEEN: u32 = 2;
-/// Longest words of others in an answer, in bytes. Cluster API puts the answers of all extensions into one condition.
-const WORDS: usize = 512;
 
 /// A call of a hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +24,8 @@ pub struct Call {
     pub hook: Hook,
     /// The Cluster as Cluster API has it, perhaps an old one. Without status from 1.11 on.
     pub cluster: ClusterSeen,
+    /// When the Cluster was made.
+    pub created: Option<Timestamp>,
     /// The Kubernetes version of the step: since 1.12 an upgrade may take several, and the hooks between are called for each.
     pub version: Option<String>,
     /// The hooks that somebody lets the cluster go on without though it has no ClusterAddon, as the annotation on the Cluster says.
@@ -48,6 +44,7 @@ const REQUEST: Kept = Fields(&[
                     ("name", Scalar),
                     ("uid", Scalar),
                     ("generation", Scalar),
+                    ("creationTimestamp", Scalar),
                     ("deletionTimestamp", Scalar),
                     ("annotations", Fields(&[(SKIP_HOOK, Scalar)])),
                 ]),
@@ -78,11 +75,13 @@ impl Call {
                 .filter(|text| !text.is_empty())
         };
         let version = text("toKubernetesVersion").or_else(|| text("kubernetesVersion"));
+        let created = request.pointer("/cluster/metadata/creationTimestamp");
         let annotations = request.pointer("/cluster/metadata/annotations");
         let skipped = annotations.and_then(|annotations| annotations.get(SKIP_HOOK)?.as_str());
         (!cluster.name.is_empty() && !cluster.namespace.is_empty()).then(|| Self {
             hook,
             cluster,
+            created: created.and_then(|time| time.as_str()?.parse().ok()),
             version: version.map(str::to_owned),
             skipped: skipped.map(skipped_hooks).unwrap_or_default(),
         })
@@ -105,6 +104,9 @@ pub struct Listed<'a> {
     /// Why the ClusterAddon could not be made when that was tried last; known where it is tried alone.
     #[serde(borrow)]
     pub unmade: Option<&'a str>,
+    /// Since when the Cluster waits.
+    #[serde(default)]
+    pub waits: Waits,
 }
 
 /// Whether there is a ClusterStackRelease.
@@ -161,7 +163,9 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
         return go_on("the operator does not look after the namespace of the Cluster");
     }
     if !listed.addons {
-        return Hold::unseen("the operator has not listed the ClusterAddons yet").answer(call);
+        let words =
+            "this replica of the operator has not listed the ClusterAddons yet; if that stays, its log says why";
+        return Hold::unseen(words).answer(call, listed.waits);
     }
     match (addon, listed.release) {
         (None, ReleaseListed::Absent) => go_on("the class of the Cluster belongs to no cluster stack"),
@@ -169,20 +173,18 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
         (None, _) if call.skipped.contains(&(*hook, cluster.class().to_owned())) => go_on(&format!(
             "the annotation {SKIP_HOOK} of the Cluster says to go on without add-ons"
         )),
-        (None, _) => unmade(listed.unmade).answer(call),
+        (None, _) => unmade(listed.unmade).answer(call, listed.waits),
         (Some(addon), ReleaseListed::Absent) if !is_begun(addon) => {
             go_on("the class of the Cluster belongs to no cluster stack")
         }
-        (Some(addon), _) => of_addon(call, addon, now),
+        (Some(addon), _) => of_addon(call, addon, listed.waits, now),
     }
 }
 
 /// There is no ClusterAddon. Who answers may be another replica than the one that makes it.
 fn unmade(why: Option<&str>) -> Hold {
     let held = match why {
-        None => Hold::unseen(
-            "the ClusterAddon has not been made yet; if that stays, the log of the operator that leads says why",
-        ),
+        None => Hold::undone("the ClusterAddon has not been made yet"),
         Some(why) => Hold::unseen(&format!(
             "the ClusterAddon could not be made, and is tried again: {why}"
         )),
@@ -203,7 +205,7 @@ pub(super) fn has_annotation(addon: &ClusterAddon, name: &str) -> bool {
     annotations.is_some_and(|annotations| annotations.contains_key(name))
 }
 
-fn of_addon(call: &Call, addon: &ClusterAddon, now: Timestamp) -> HookAnswer {
+fn of_addon(call: &Call, addon: &ClusterAddon, waits: Waits, now: Timestamp) -> HookAnswer {
     let empty = ClusterAddonStatus::default();
     let status = addon.status.as_ref().unwrap_or(&empty);
     let (hook, class) = (call.hook, call.cluster.class());
@@ -213,15 +215,19 @@ fn of_addon(call: &Call, addon: &ClusterAddon, now: Timestamp) -> HookAnswer {
         return go_on(&message);
     }
     let held = if is_of_another(addon, &call.cluster.uid) {
-        Some(Hold::unseen(
-            "the ClusterAddon is that of an earlier Cluster of this name",
-        ))
+        Some(Hold {
+            since: call.created,
+            ..Hold::undone("the ClusterAddon is that of an earlier Cluster of this name, and another has to be made")
+        })
     } else if hook == Hook::BeforeClusterDelete {
         before_deletion(call, addon, status, now)
     } else {
         behind(call, addon, status).or_else(|| left(call, status, now))
     };
-    held.map_or_else(|| go_on("the add-ons are ready for it"), |held| held.answer(call))
+    held.map_or_else(
+        || go_on("the add-ons are ready for it"),
+        |held| held.answer(call, waits),
+    )
 }
 
 /// Whether an owner says that it was made for a Cluster of another uid.
@@ -255,7 +261,7 @@ fn before_deletion(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatu
         return None;
     }
     let held = match progress {
-        None => Hold::unseen("nobody has looked at the deletion of the Cluster yet"),
+        None => Hold::undone("nobody has looked at the deletion of the Cluster yet"),
         Some(_) => Hold::of_row(first_left(status, hook)?, now),
     };
     Some(Hold {
@@ -285,7 +291,7 @@ fn behind(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus) -> Opt
         .cluster_generation
         .is_none_or(|seen| seen < call.cluster.generation)
     {
-        return Some(Hold::unseen("nobody has looked at the Cluster since it was changed"));
+        return Some(Hold::undone("nobody has looked at the Cluster since it was changed"));
     }
     let is_target = status.target.as_ref().is_some_and(|target| {
         target.cluster_stack == call.cluster.class()
@@ -296,7 +302,7 @@ fn behind(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus) -> Opt
         return None;
     }
     let Some(why) = why_without_target(&status.conditions) else {
-        return Some(Hold::unseen("nobody has looked at what the Cluster wants yet"));
+        return Some(Hold::undone("nobody has looked at what the Cluster wants yet"));
     };
     let reason = why.reason.as_deref().unwrap_or(Reason::Progressing.as_str());
     let message = why
@@ -368,89 +374,5 @@ fn go_on(message: &str) -> HookAnswer {
         status: HookStatus::Success,
         retry_after_seconds: 0,
         message: message.to_owned(),
-    }
-}
-
-/// What takes the annotation that lets a cluster go on.
-enum SkippedOn {
-    ClusterAddon,
-    /// While there is no ClusterAddon.
-    Cluster,
-}
-
-/// Why a cluster is held up.
-struct Hold {
-    retry: u32,
-    skipped_on: SkippedOn,
-    reason: String,
-    message: String,
-    since: Option<Timestamp>,
-    deadline: Option<Timestamp>,
-}
-
-impl Hold {
-    fn new(reason: &str, message: &str) -> Self {
-        let cut = message.floor_char_boundary(WORDS);
-        Self {
-            retry: HELD,
-            skipped_on: SkippedOn::ClusterAddon,
-            reason: reason.to_owned(),
-            message: message[..cut].to_owned(),
-            since: None,
-            deadline: None,
-        }
-    }
-
-    fn unseen(message: &str) -> Self {
-        Self {
-            retry: UNSEEN,
-            ..Self::new(Reason::NotObservedYet.as_str(), message)
-        }
-    }
-
-    fn of_row(row: &StageProgress, now: Timestamp) -> Self {
-        let StageProgress {
-            name, action, phase, ..
-        } = row;
-        let hook = row.hook.as_deref().unwrap_or_default();
-        let message = row.message.as_deref().unwrap_or("its turn has not come");
-        let deadline = row.deadline.as_ref().map(|time| time.0);
-        let late = if deadline.is_some_and(|deadline| deadline <= now) {
-            ", for too long"
-        } else {
-            ""
-        };
-        let reason = row.reason.as_deref().unwrap_or(Reason::Progressing.as_str());
-        Self {
-            since: row.since.as_ref().map(|time| time.0),
-            deadline,
-            ..Self::new(
-                reason,
-                &format!("stage {name} ({action}) of {hook} is {phase}{late}: {message}"),
-            )
-        }
-    }
-
-    fn answer(self, call: &Call) -> HookAnswer {
-        let Call { hook, cluster, .. } = call;
-        let time = |time: Option<Timestamp>, otherwise: &str| {
-            time.map_or_else(|| otherwise.to_owned(), |time| time.to_string())
-        };
-        let since = time(self.since, "just now");
-        let deadline = time(self.deadline, "none");
-        let (namespace, class) = (&cluster.namespace, cluster.class());
-        let object = match self.skipped_on {
-            SkippedOn::ClusterAddon => format!("clusteraddon {}", name_for(&cluster.name)),
-            SkippedOn::Cluster => format!("cluster {}", cluster.name),
-        };
-        let Self { reason, message, .. } = &self;
-        HookAnswer {
-            status: HookStatus::Success,
-            retry_after_seconds: self.retry,
-            message: format!(
-                "{reason}: {message} (since {since}, deadline {deadline}); to go on without it: kubectl --namespace {namespace} annotate \
-                 --overwrite {object} {SKIP_HOOK}={hook}@{class}"
-            ),
-        }
     }
 }

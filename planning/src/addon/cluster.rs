@@ -47,6 +47,9 @@ pub struct ClusterSeen {
     pub workers_roll: bool,
     /// Whether Cluster API has given all objects of the cluster what its topology says: the condition `TopologyReconciled`, about the Cluster as it is now.
     pub reconciled: bool,
+    /// Since when it has not, whatever generation Cluster API has seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreconciled_since: Option<Timestamp>,
     /// The hooks that Cluster API owes a call.
     pub pending: BTreeSet<Hook>,
     /// Cluster API has been told that nothing holds the deletion up.
@@ -90,6 +93,7 @@ impl ClusterSeen {
             control_plane_awaited: false,
             workers_roll: workers_roll(cluster),
             reconciled: is_reconciled(cluster),
+            unreconciled_since: unreconciled_since(cluster),
             pending: pending(annotation(PENDING_HOOKS)),
             ok_to_delete: annotation(OK_TO_DELETE).is_some(),
             namespace,
@@ -160,6 +164,16 @@ fn is_reconciled(cluster: &Value) -> bool {
                 .is_none_or(|observed| Some(observed) >= generation);
             condition["status"] == "True" && is_of_now
         })
+}
+
+/// While a hook holds a Cluster up the condition is false (`internal/controllers/topology/cluster/conditions.go` 1.10.5:133). In the form of v1beta2 its time stays the same until its
+/// status is another, whatever its message becomes (`util/conditions/v1beta2/setter.go` 1.10.5:65), so that an answer that names the time does not change it.
+fn unreconciled_since(cluster: &Value) -> Option<Timestamp> {
+    let condition = conditions(cluster, "TopologyReconciled").next()?;
+    if condition["status"] == "True" {
+        return None;
+    }
+    condition["lastTransitionTime"].as_str()?.parse().ok()
 }
 
 /// A list separated by commas (`internal/hooks/tracking.go`); hooks that nobody knows are passed over.

@@ -2,20 +2,22 @@ use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StageAction, StagePh
 use crds::conditions::{ConditionType, Finding, Reason, Severity, merge, with_ready};
 use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
-use planning::addon::{Call, Hook, HookAnswer, HookStatus, Listed, ReleaseListed, answer};
+use planning::addon::{Call, ClusterSeen, Hook, HookAnswer, HookStatus, Listed, ReleaseListed, Waits, answer};
 use serde_json::{Value, json};
 
-use crate::given::{CLASS, annotated, at, cluster_value, target};
+use crate::given::{CLASS, annotated, at, cluster_value, owner, target};
 
 const PRESENT: Listed<'static> = Listed {
     addons: true,
     release: ReleaseListed::Present,
     unmade: None,
+    waits: Waits::Unseen,
 };
 const ABSENT: Listed<'static> = Listed {
     addons: true,
     release: ReleaseListed::Absent,
     unmade: None,
+    waits: Waits::Unseen,
 };
 
 fn call_of(hook: Hook, cluster: &Value, version: &str) -> Call {
@@ -79,6 +81,7 @@ fn clusters_of_other_classes_go_on_at_once() {
         addons: false,
         release: ReleaseListed::NotYet,
         unmade: None,
+        waits: Waits::Unseen,
     };
     assert!(goes_on(&answer(&foreign, None, unlisted, at(0))));
     // Named like ours, and of another tool: with what the Go operator made for it, too.
@@ -287,6 +290,81 @@ fn every_answer_that_holds_a_cluster_up_says_how_to_go_on_without_it() {
                 "{answer:?}"
             );
         }
+    }
+}
+
+/// A call about the Cluster, which was made at the fifth second, and what is said of since when it is held up.
+fn since(hook: Hook, addon: Option<&ClusterAddon>, waits: Waits) -> String {
+    let mut cluster = cluster_value(CLASS, "v1.34.0");
+    cluster["metadata"]["creationTimestamp"] = json!(at(5).to_string());
+    cluster["status"] = Value::Null;
+    let call = call_of(hook, &cluster, "v1.34.0");
+    let message = answer(&call, addon, Listed { waits, ..PRESENT }, at(5000)).message;
+    let (_, rest) = message.split_once("(since ").expect("a since");
+    let (since, rest) = rest.split_once(", deadline ").expect("a deadline");
+    assert!(rest.starts_with("none); to go on without it: kubectl "), "{message}");
+    since.to_owned()
+}
+
+#[test]
+fn what_nobody_has_looked_at_is_held_up_since_the_cluster_waits_and_not_since_it_was_asked() {
+    let mut lost = addon(Vec::new());
+    lost.status = None;
+    let mut older = addon(Vec::new());
+    older.status.as_mut().expect("a status").cluster_generation = Some(2);
+    let upgrade = Hook::BeforeClusterUpgrade;
+    for addon in [None, Some(&lost), Some(&older)] {
+        for (waits, words) in [
+            (Waits::Since(at(7)), at(7).to_string()),
+            (Waits::NotYet, "just now".to_owned()),
+            (Waits::Unseen, "unknown".to_owned()),
+        ] {
+            assert_eq!(since(upgrade, addon, waits), words, "{addon:?}");
+        }
+    }
+    for waits in [Waits::Since(at(7)), Waits::NotYet, Waits::Unseen] {
+        for addon in [None, Some(&lost)] {
+            let made = since(Hook::BeforeClusterCreate, addon, waits);
+            assert_eq!(made, at(5).to_string(), "nothing was made of it, ever");
+        }
+        let mut earlier = addon(Vec::new());
+        earlier.metadata.owner_references = Some(vec![owner("uid-0")]);
+        assert_eq!(since(upgrade, Some(&earlier), waits), at(5).to_string());
+    }
+    // What is written down comes first.
+    let waiting = addon(vec![row(upgrade, "cni", StagePhase::WaitingForPostCondition)]);
+    let answer = answer(
+        &call(upgrade),
+        Some(&waiting),
+        Listed {
+            waits: Waits::Since(at(7)),
+            ..PRESENT
+        },
+        at(100),
+    );
+    let words = format!("(since {}, deadline {})", at(10), at(1810));
+    assert!(answer.message.contains(&words), "{}", answer.message);
+}
+
+#[test]
+fn a_cluster_waits_since_cluster_api_says_that_it_is_not_as_its_topology_says() {
+    let asked = call(Hook::BeforeClusterUpgrade).cluster;
+    let shown = |uid: &str, status: &str| {
+        let mut cluster = cluster_value(CLASS, "v1.34.0");
+        cluster["metadata"]["uid"] = json!(uid);
+        cluster["status"]["conditions"] = json!([{
+            "type": "TopologyReconciled", "status": status, "lastTransitionTime": at(7).to_string(),
+        }]);
+        ClusterSeen::of(&cluster, None)
+    };
+    for (shown, waits) in [
+        (None, Waits::Unseen),
+        (Some(shown("uid-0", "False")), Waits::Unseen),
+        (Some(shown("uid-1", "True")), Waits::NotYet),
+        (Some(shown("uid-1", "False")), Waits::Since(at(7))),
+        (Some(shown("uid-1", "Unknown")), Waits::Since(at(7))),
+    ] {
+        assert_eq!(Waits::of(shown.as_ref(), &asked), waits, "{shown:?}");
     }
 }
 

@@ -3,7 +3,7 @@
 use crds::cluster_addon::ClusterAddon;
 use crds::labels::{HOOK_CALLED, PAUSED};
 use planning::addon::{
-    Call, FailurePolicy, Handler, Hook, HookAnswer, HookSet, HookStatus, Listed, ReleaseListed, answer, noted,
+    Call, FailurePolicy, Handler, Hook, HookAnswer, HookSet, HookStatus, Listed, ReleaseListed, Waits, answer, noted,
 };
 use serde_json::{Value, json};
 
@@ -58,6 +58,7 @@ fn a_call_that_is_read_from_bytes_is_answered_as_one_of_which_everything_is_know
                     addons,
                     release,
                     unmade: None,
+                    waits: Waits::Unseen,
                 };
                 let of = |call| answer(call, None, listed, at(100));
                 assert_eq!(of(&read), of(&whole), "{hook}");
@@ -91,6 +92,7 @@ fn a_cluster_in_a_namespace_that_the_operator_does_not_look_after_goes_on_at_onc
         addons: false,
         release: ReleaseListed::OutOfScope,
         unmade: None,
+        waits: Waits::Unseen,
     };
     for hook in Hook::ALL {
         assert_eq!(

@@ -116,3 +116,24 @@ fn what_cluster_api_said_of_an_earlier_generation_does_not_count() {
     assert!(!cluster(8, json!(7)).reconciled);
     assert!(cluster(8, Value::Null).reconciled, "the form of v1beta1 does not tell");
 }
+
+/// What a Cluster of v1beta1 says in the form of that changes its time with every word.
+#[test]
+fn a_cluster_tells_since_when_it_is_not_as_its_topology_says() {
+    let condition = |status: &str, time: &str| json!({ "type": "TopologyReconciled", "status": status, "lastTransitionTime": time });
+    let since = |status: Value| seen(&json!({ "status": status })).unreconciled_since;
+    let (first, later) = ("2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z");
+    let told = Some(first.parse().expect("a time"));
+    assert_eq!(since(json!({ "conditions": [condition("False", first)] })), told);
+    let both = json!({
+        "conditions": [condition("False", later)], "v1beta2": { "conditions": [condition("False", first)] },
+    });
+    assert_eq!(since(both), told);
+    for status in [
+        json!({ "conditions": [condition("True", first)] }),
+        json!({ "conditions": [condition("False", "soon")] }),
+        json!({}),
+    ] {
+        assert_eq!(since(status.clone()), None, "{status}");
+    }
+}

@@ -35,6 +35,7 @@ const VERSION: &str = "v1.34.0";
 /// What the API server has, and what it was told.
 #[derive(Clone, Default)]
 struct World {
+    clusters: Vec<Value>,
     addons: Vec<Value>,
     releases: Vec<&'static str>,
     /// Whether the CRD of ClusterClasses is that of 1.12 or later; `None` when there is no answer to that.
@@ -78,7 +79,7 @@ impl World {
             _ if query.contains("watch=") => std::future::pending().await,
             "api" => (200, json!({ "kind": "APIGroupDiscoveryList", "items": [] })),
             "apis" => (200, json!({ "kind": "APIGroupDiscoveryList", "items": groups })),
-            "clusters" => list(&[]),
+            "clusters" => list(&self.clusters),
             "clusteraddons" => list(&self.addons),
             "clusterstackreleases" => {
                 let releases = self.releases.iter().map(|name| {
@@ -233,21 +234,23 @@ impl Replica {
         let stop = CancellationToken::new();
         let readiness = Readiness::default();
         let client = world.client();
-        let clusters = ClusterSight::start(&client, Keeps::Facts, &Readiness::default(), &stop);
+        let mut seen = ClusterSight::start(&client, Keeps::Facts, &Readiness::default(), &stop);
+        let clusters = Arc::clone(&seen.clusters);
         let mut registry = Registry::default();
         let desk = Desk {
             minor: Minor::new(chosen, client.clone()),
             notes: Notes::new(client.clone(), &stop),
-            sight: Sight::start(&client, &clusters, namespace, &readiness, &stop),
+            sight: Sight::start(&client, &seen, namespace, &readiness, &stop),
             tally: Tally::register(&mut registry),
         };
-        while !readiness.missing().is_empty() {
+        tokio::spawn(async move { seen.stand_by().await });
+        while !readiness.missing().is_empty() || !clusters.is_listed() {
             tokio::task::yield_now().await;
         }
         Self {
             router: router(desk),
             registry,
-            clusters: clusters.clusters,
+            clusters,
             _stop: stop.drop_guard(),
         }
     }
@@ -413,6 +416,29 @@ async fn a_cluster_of_ours_waits_for_its_add_on_and_goes_on_without_it_when_some
         };
         let answer = Replica::new(&world).await.ask(path, &create).await;
         assert_eq!(answer["retryAfterSeconds"], retry, "{answer}");
+    }
+}
+
+/// However often it is asked, and whichever replica: Cluster API writes the answer into the Cluster.
+#[tokio::test]
+async fn a_cluster_that_nobody_has_looked_at_is_told_since_when_it_waits() {
+    let mut waiting = cluster(10, CLASS);
+    let since = "2026-01-01T08:00:00Z";
+    waiting["status"]["v1beta2"] = json!({ "conditions": [{
+        "type": "TopologyReconciled", "status": "False", "reason": "HookBlocking", "lastTransitionTime": since,
+    }] });
+    let world = World {
+        clusters: vec![waiting],
+        ..ours()
+    };
+    for _ in 0..2 {
+        let replica = Replica::new(&world).await;
+        let held = replica.upgrade(&upgrade(14, CLASS)).await;
+        let message = held["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains(&format!("(since {since}, deadline none); to go on without it:")),
+            "{held}"
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use crds::cluster_addon::{AddonMemo, ClusterAddon, ClusterAddonStatus, StageActi
 use crds::policy::{DriftPolicy, PruneLimit};
 use jiff::Timestamp;
 use planning::addon::{
-    Call, ClusterSeen, Connection, Hook, Listed, Marks, ReleaseListed, answer, charts_that_stay, kind, stages,
+    Call, ClusterSeen, Connection, Hook, Listed, Marks, ReleaseListed, Waits, answer, charts_that_stay, kind, stages,
 };
 use planning::object_key::{GroupKind, ObjectKey};
 use planning::objects::{ObjectMemory, key_of};
@@ -345,6 +345,7 @@ impl World {
             addons: true,
             release: ReleaseListed::Present,
             unmade: None,
+            waits: Waits::Unseen,
         };
         let answer = answer(&call, self.addon.as_ref(), listed, self.now());
         assert_eq!(answer.retry_after_seconds, 0, "{answer:?}: {:#?}", self.status());

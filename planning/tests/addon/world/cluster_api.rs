@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::cluster_addon::StageAction;
 use crds::labels::HOOK_CALLED;
-use planning::addon::{Call, ClusterSeen, Hook, Listed, ReleaseListed, Stage, answer, noted};
+use planning::addon::{Call, ClusterSeen, Hook, Listed, ReleaseListed, Stage, Waits, answer, noted};
 use serde_json::{Value, json};
 
 use super::{Minor, Trouble, World};
@@ -76,6 +76,7 @@ impl World {
             addons: true,
             release: ReleaseListed::Present,
             unmade: None,
+            waits: Waits::Unseen,
         };
         let given = answer(&call, Some(snapshot), listed, at(self.second));
         if trouble.is_doubled {
