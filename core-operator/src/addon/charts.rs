@@ -93,6 +93,8 @@ pub(crate) struct Sight {
     pub(crate) values: ValuesSeen,
     /// By folder: every chart of the release, once there are values.
     pub(crate) charts: BTreeMap<String, Rendering>,
+    /// The charts that are made with the values of before, and why others cannot be made.
+    pub(crate) held: BTreeMap<String, String>,
     /// What the Secret holds, and what it has to hold; nothing while nobody has read it.
     pub(crate) memo: Option<(Option<AddonMemo>, Option<AddonMemo>)>,
     /// Whether the objects of kinds that the charts bring have namespaces.
@@ -105,6 +107,14 @@ pub(crate) struct Sight {
     pub(crate) hidden: Hidden,
     /// Whether a file of the release is not what it was when it was verified.
     pub(crate) unreadable: bool,
+}
+
+/// By chart, in words that may be told.
+fn told(words: &BTreeMap<String, String>, hidden: &Hidden) -> BTreeMap<String, String> {
+    let words = words.iter();
+    words
+        .map(|(folder, words)| (folder.clone(), hidden.without(words)))
+        .collect()
 }
 
 impl AddonCharts {
@@ -168,6 +178,7 @@ impl ChartWork<'_> {
         let mut sight = Sight {
             values: self.values(&mut memory.values, occasion).await,
             charts: BTreeMap::new(),
+            held: BTreeMap::new(),
             memo: None,
             brought: Scopes::new(),
             next: memory.values.next(occasion, self.now),
@@ -181,12 +192,20 @@ impl ChartWork<'_> {
         };
         sight.note.clone_from(&evaluated.note);
         sight.hidden.clone_from(&evaluated.hidden);
+        sight.held = told(&evaluated.held, &sight.hidden);
+        for (folder, message) in told(&evaluated.failed, &sight.hidden) {
+            let transient = None;
+            sight.charts.insert(folder, Rendering::Failed { message, transient });
+        }
         if let Err(rendering) = self.read_memo(memory).await {
             let charts = evaluated.charts.keys();
-            sight.charts = charts.map(|folder| (folder.clone(), rendering.clone())).collect();
+            let charts = charts.map(|folder| (folder.clone(), rendering.clone()));
+            sight.charts.extend(charts);
             return sight;
         }
-        memory.charts.retain(|folder, _| evaluated.charts.contains_key(folder));
+        let is_of_release =
+            |folder: &str| evaluated.charts.contains_key(folder) || evaluated.failed.contains_key(folder);
+        memory.charts.retain(|folder, _| is_of_release(folder));
         for (folder, values) in &evaluated.charts {
             let chart = memory.charts.entry(folder.clone()).or_default();
             let rendering = self

@@ -63,6 +63,8 @@ pub(super) struct Found {
 /// What became of the charts.
 struct Rendered {
     values: Values,
+    /// The charts that are made with the values of before, and why.
+    held: BTreeMap<String, String>,
     charts: BTreeMap<String, ChartSeen>,
     memo: Option<MemoSeen>,
     brought: Scopes,
@@ -198,6 +200,7 @@ impl Subject<'_> {
             prune_limit: looked.policy.prune_limit,
             values: rendered.values,
             values_note: rendered.note,
+            values_held: rendered.held,
             memo: rendered.memo,
             charts: rendered.charts,
             conditions: looked.evaluated.conditions,
@@ -355,6 +358,7 @@ impl Subject<'_> {
         }
         Rendered {
             values,
+            held: looked.held,
             charts,
             memo: looked.memo.map(|(stored, drawn)| MemoSeen { stored, drawn }),
             brought: looked.brought,
@@ -434,6 +438,7 @@ impl Rendered {
     fn nothing() -> Self {
         Self {
             values: Values::Awaited,
+            held: BTreeMap::new(),
             charts: BTreeMap::new(),
             memo: None,
             brought: Scopes::new(),

@@ -178,7 +178,8 @@ pub const REASONS: &[Entry<Reason>] = &[
         means: "The values of the add-ons cannot be made from the release and the Cluster, or a Secret or ConfigMap that the Cluster names for them cannot \
                 be taken; the message has file and line, or the name.",
         reader: "Publish a new version, or correct what the values are made of; for a Secret or ConfigMap see [values.md](values.md#values-from-secrets-and-configmaps).",
-        operator: "Keeps what is applied, and makes them again when the release, the Cluster or what it names is another.",
+        operator: "Looks after the charts with the values that it made for them before, of the same release; where it knows none, because it began anew or the \
+                   release is another, what is applied stays as it is. Makes them again when the release, the Cluster or what it names is another.",
     },
     Entry {
         word: Reason::RenderingUnstable,

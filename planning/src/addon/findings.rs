@@ -169,6 +169,24 @@ fn templated(outlook: &Outlook<'_>) -> Option<Finding> {
         }
         _ => {}
     }
+    let message = untemplated(outlook);
+    if !message.is_empty() {
+        let (severity, reason) = match outlook.held().next() {
+            _ if !has_parts(outlook) => (Severity::Info, Reason::Progressing),
+            Some(_) => (Severity::Error, Reason::TemplateNewClusterStackOverwriteFailed),
+            None => (Severity::Error, Reason::TemplateNewClusterStackFailed),
+        };
+        return Some(Finding::fails(TYPE, severity, reason, message));
+    }
+    let mut charts = outlook.charts();
+    let (chart, _) = charts.find(|(_, seen)| matches!(seen, ChartSeen::Found(Rendering::Awaited { .. })))?;
+    let message = format!("the chart {chart} takes long to render, or many are before it; others do not wait for it");
+    Some(Finding::fails(TYPE, Severity::Info, Reason::Progressing, message))
+}
+
+/// Which charts are not as the Cluster wants them, and why: those that have values of before, and those that do not render.
+fn untemplated(outlook: &Outlook<'_>) -> String {
+    let held = outlook.held().map(|(chart, why)| (format!("chart {chart}"), why));
     let failed = outlook.charts().filter_map(|(chart, seen)| match seen {
         ChartSeen::Found(
             Rendering::Failed { message, .. }
@@ -178,19 +196,7 @@ fn templated(outlook: &Outlook<'_>) -> Option<Finding> {
         ) => Some((format!("chart {chart}"), message.as_str())),
         ChartSeen::Found(_) | ChartSeen::Missing { .. } => None,
     });
-    let message = refusals(failed);
-    if !message.is_empty() {
-        let (severity, reason) = if has_parts(outlook) {
-            (Severity::Error, Reason::TemplateNewClusterStackFailed)
-        } else {
-            (Severity::Info, Reason::Progressing)
-        };
-        return Some(Finding::fails(TYPE, severity, reason, message));
-    }
-    let mut charts = outlook.charts();
-    let (chart, _) = charts.find(|(_, seen)| matches!(seen, ChartSeen::Found(Rendering::Awaited { .. })))?;
-    let message = format!("the chart {chart} takes long to render, or many are before it; others do not wait for it");
-    Some(Finding::fails(TYPE, Severity::Info, Reason::Progressing, message))
+    refusals(held.chain(failed))
 }
 
 /// The stage that is told of before others: the one that has its turn, or one that was passed over.
@@ -346,10 +352,17 @@ fn stall(told: &Told<'_>, waiting: &AddonWaiting) -> Option<(Reason, String)> {
             Reason::ParsingClusterAddonConfigFailed,
             "clusteraddon.yaml of the release has to be mended at the source",
         ),
-        AddonWaiting::BrokenValues if has_parts(outlook) => stall(
-            Reason::RenderFailed,
-            "the values of the release, or what they are made of, have to be mended; HelmChartTemplated says what is wrong",
-        ),
+        AddonWaiting::BrokenValues if has_parts(outlook) => {
+            let meanwhile = if outlook.way.is_some() {
+                "the charts that it names are looked after with the values that they had before"
+            } else {
+                "what is applied stays as it is, and is not looked after"
+            };
+            let message = format!(
+                "the values of the release, or what they are made of, have to be mended; HelmChartTemplated says what is wrong; until then {meanwhile}"
+            );
+            Some((Reason::RenderFailed, message))
+        }
         AddonWaiting::UnstableValues => stall(
             Reason::RenderingUnstable,
             "the values of the release must not be made of what changes by itself; HelmChartTemplated says more",

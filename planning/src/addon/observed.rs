@@ -68,6 +68,9 @@ pub struct AddonObserved {
     /// What they are made of otherwise than the release asks for, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_note: Option<String>,
+    /// The charts whose values are those that were made before of the same release and Cluster, and why others cannot be made.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values_held: BTreeMap<String, String>,
     /// What the charts drew at random; `None` while nobody has looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo: Option<MemoSeen>,

@@ -62,6 +62,13 @@ impl<'a> Outlook<'a> {
             .map(|(chart, seen)| (chart.as_str(), seen))
     }
 
+    /// Those of them that are made with values of before, and why others cannot be made.
+    pub(super) fn held(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'_, 'a> {
+        let held = &self.observed.values_held;
+        self.charts()
+            .filter_map(move |(chart, _)| Some((chart, held.get(chart)?.as_str())))
+    }
+
     /// The same, and one that matters besides; it may be among them.
     pub(super) fn charts_and(&self, other: Option<&str>) -> impl Iterator<Item = (&'a str, &'a ChartSeen)> {
         let other = other.and_then(|chart| self.observed.charts.get_key_value(chart));

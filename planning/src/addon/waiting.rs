@@ -35,7 +35,7 @@ pub enum AddonWaiting {
     NextLayout,
     /// The values are being made.
     Values,
-    /// The values cannot be made.
+    /// The values of all charts, or of one, cannot be made.
     BrokenValues,
     /// The values do not stay the same.
     UnstableValues,
@@ -102,6 +102,7 @@ pub(super) fn waiting(
     waiting.extend(for_the_cluster(outlook));
     waiting.extend(for_stages(outlook));
     waiting.extend(for_charts(outlook, belongings));
+    waiting.extend(outlook.held().map(|_| AddonWaiting::BrokenValues));
     waiting.extend(for_watches(set));
     waiting.extend(set.waits(decisions).into_iter().map(AddonWaiting::Objects));
     waiting.into_iter().collect()

@@ -111,17 +111,22 @@ fn evaluate(source: &ValuesSource, roots: &RootObjects, given: &Given) -> Outcom
     let read = given.documents().map(|document| document.read(source.profile));
     let read: Result<Vec<_>, _> = read.collect();
     let hidden = Hidden::of(&read.map_err(|error| Unmade::for_good(&error))?);
-    let mut charts = BTreeMap::new();
+    let (mut charts, mut failed) = (BTreeMap::new(), BTreeMap::new());
     let mut bytes = 0;
     for (chart, template) in &source.bundle.charts {
         let template = template.as_ref().map(Template::of);
         let values = source
             .renderer
             .values(template, &given.of(chart), roots.roots(), source.profile);
-        let values = values.map_err(|error| Unmade {
-            message: chain(&error),
-            transient: error.class() == ErrorClass::Transient,
-        })?;
+        let values = match values {
+            Ok(values) => values,
+            Err(error) if error.class() == ErrorClass::Transient => return Err(Unmade::for_now(&chain(&error))),
+            // The others have stages of their own.
+            Err(error) => {
+                failed.insert(chart.clone(), chain(&error));
+                continue;
+            }
+        };
         bytes += values.values.to_string().len();
         if bytes > MAX_VALUES {
             return Err(Unmade {
@@ -131,5 +136,5 @@ fn evaluate(source: &ValuesSource, roots: &RootObjects, given: &Given) -> Outcom
         }
         charts.insert(chart.clone(), Arc::new(values));
     }
-    Ok(Arc::new(Evaluated::of(charts, hidden, roots.note.clone())))
+    Ok(Arc::new(Evaluated::of(charts, failed, hidden, roots.note.clone())))
 }

@@ -391,6 +391,60 @@ async fn template_that_looks_at_the_world_gives_no_values_and_says_where() {
 }
 
 #[tokio::test]
+async fn values_that_cannot_be_made_fail_the_stage_of_their_chart_alone() {
+    let wrong = "zone: {{ env \"HOME\" }}\n";
+    let world = World::new(&staged(&[("light", LIGHT, Some(wrong)), ("quay", QUAY, None)]));
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    let sight = one
+        .look_until(|sight| matches!(sight.charts.get("quay"), Some(Rendering::Rendered { .. })))
+        .await;
+    assert!(matches!(sight.values, ValuesSeen::Known { .. }), "{:?}", sight.values);
+    let Rendering::Failed { message, transient } = &sight.charts["light"] else {
+        panic!("{:?}", sight.charts);
+    };
+    assert!(
+        message.contains("light/overwrite.yaml") && message.contains("env"),
+        "{message}"
+    );
+    assert!(transient.is_none(), "it is so for good");
+}
+
+/// Whoever has changed the Cluster is told why nothing comes of it; the network is put right meanwhile all the same.
+#[tokio::test]
+async fn a_chart_stays_as_it_is_where_other_values_cannot_be_made_for_as_long_as_somebody_remembers() {
+    const PICKY: &str = "{{ $zone := index .Cluster.metadata.labels \"zone\" }}\
+        {{ if eq $zone \"nowhere\" }}{{ fail \"no such zone\" }}{{ end }}zone: {{ $zone | quote }}\n";
+    let world = World::new(&staged(&[("light", LIGHT, Some(PICKY)), ("quay", QUAY, None)]));
+    world.cluster(&json!({ "zone": "north" }));
+    let mut one = Remembering::new(&world, "one").await;
+    let first = one.settled().await;
+    world.cluster(&json!({ "zone": "nowhere" }));
+    let held = one.look_until(|sight| !sight.held.is_empty()).await;
+    assert!(held.held["light"].contains("no such zone"), "{:?}", held.held);
+    assert_eq!((&held.values, &held.charts), (&first.values, &first.charts));
+    let body = one.body("light", &config_map("light")).await;
+    assert_eq!(body["data"]["zone"], "north");
+
+    // Another process does not know what they were.
+    let mut another = Remembering::anew(&world, "one").await;
+    let sight = another
+        .look_until(|sight| matches!(sight.charts.get("quay"), Some(Rendering::Rendered { .. })))
+        .await;
+    assert!(
+        matches!(sight.charts["light"], Rendering::Failed { .. }),
+        "{:?}",
+        sight.charts
+    );
+
+    world.cluster(&json!({ "zone": "south" }));
+    let mended = one.look_until(|sight| sight.held.is_empty()).await;
+    assert_ne!(mended.values, first.values);
+    one.settled().await;
+    assert_eq!(one.body("light", &config_map("light")).await["data"]["zone"], "south");
+}
+
+#[tokio::test]
 async fn values_get_the_cluster_in_the_version_that_is_served_and_a_word_where_that_is_another() {
     let mut stack = staged(&[("light", LIGHT, Some("zone: {{ .Cluster.apiVersion }}\n"))]);
     let world = World::new(&stack);

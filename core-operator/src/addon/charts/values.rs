@@ -30,6 +30,8 @@ const RESTLESS: usize = 3;
 /// What shows that values may be others, without the objects being read. Digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Occasion {
+    /// The release and the Cluster alone: of these, values that were made before are better than none.
+    pub(crate) base: String,
     /// What somebody decided: the release with its templates; identity, generation and labels of the objects; what the Cluster takes values from.
     pub(crate) decided: String,
     /// What comes by itself: their annotations, how far the cluster is.
@@ -50,9 +52,11 @@ impl Occasion {
                 .map(|mark| (mark.uid.clone(), mark.generation, mark.labels.clone()))
         };
         let decided: Vec<_> = marks.iter().map(decided).collect();
+        let cluster = marks[0].as_ref().map(|mark| &mark.uid);
         let happened = |mark: &Option<Mark>| mark.as_ref().map(|mark| mark.annotations.clone());
         let happened: Vec<_> = marks.iter().map(happened).collect();
         Self {
+            base: digest_of_everything(&(bundle.identity_of_values(), profile.to_string(), cluster)),
             decided: digest_of_everything(&(bundle.identity_of_values(), profile.to_string(), decided, given)),
             happened: digest_of_everything(&(happened, is_initialized)),
         }
@@ -67,6 +71,10 @@ pub(crate) type GivenMarks = (Option<String>, Vec<Option<String>>);
 pub(crate) struct Evaluated {
     /// By folder of the chart.
     pub(crate) charts: BTreeMap<String, Arc<ChartValues>>,
+    /// The charts that have none, and why, with file and line.
+    pub(crate) failed: BTreeMap<String, String>,
+    /// The charts that have those that were made before, and why there are no others.
+    pub(crate) held: BTreeMap<String, String>,
     /// Of all of them.
     pub(crate) digest: String,
     /// What nobody may read of them.
@@ -76,14 +84,69 @@ pub(crate) struct Evaluated {
 }
 
 impl Evaluated {
-    pub(crate) fn of(charts: BTreeMap<String, Arc<ChartValues>>, hidden: Hidden, note: Option<String>) -> Self {
-        let digests: BTreeMap<&String, &String> = charts.iter().map(|(name, values)| (name, &values.digest)).collect();
+    pub(crate) fn of(
+        charts: BTreeMap<String, Arc<ChartValues>>,
+        failed: BTreeMap<String, String>,
+        hidden: Hidden,
+        note: Option<String>,
+    ) -> Self {
         Self {
-            digest: digest_of_everything(&digests),
+            digest: digest_of(&charts, &failed),
             hidden,
             charts,
+            failed,
+            held: BTreeMap::new(),
             note,
         }
+    }
+}
+
+/// What a chart without values says does not matter, only that it has none.
+fn digest_of(charts: &BTreeMap<String, Arc<ChartValues>>, failed: &BTreeMap<String, String>) -> String {
+    let made = charts.iter().map(|(name, values)| (name, Some(&values.digest)));
+    let digests: BTreeMap<&String, Option<&String>> = made.chain(failed.keys().map(|name| (name, None))).collect();
+    digest_of_everything(&digests)
+}
+
+/// The last values of each chart, of one release and Cluster. They take the place of those that cannot be made: what is applied is looked after meanwhile.
+#[derive(Debug, Default)]
+struct Sound {
+    base: String,
+    /// With what nobody may read of them.
+    charts: BTreeMap<String, (Arc<ChartValues>, Hidden)>,
+}
+
+impl Sound {
+    /// The values with those of before where there are no others; an error when no chart has any.
+    fn complete(&mut self, base: &str, evaluated: Arc<Evaluated>) -> Result<Arc<Evaluated>, Unmade> {
+        if self.base != base {
+            base.clone_into(&mut self.base);
+            self.charts.clear();
+        }
+        for (chart, values) in &evaluated.charts {
+            let sound = (Arc::clone(values), evaluated.hidden.clone());
+            self.charts.insert(chart.clone(), sound);
+        }
+        let Some(first) = evaluated.failed.values().next() else {
+            return Ok(evaluated);
+        };
+        let mut completed = Evaluated::clone(&evaluated);
+        for (chart, message) in &evaluated.failed {
+            if let Some((values, hidden)) = self.charts.get(chart) {
+                completed.failed.remove(chart);
+                completed.held.insert(chart.clone(), message.clone());
+                completed.charts.insert(chart.clone(), Arc::clone(values));
+                completed.hidden = completed.hidden.with(hidden);
+            }
+        }
+        if completed.charts.is_empty() {
+            return Err(Unmade {
+                message: first.clone(),
+                transient: false,
+            });
+        }
+        completed.digest = digest_of(&completed.charts, &completed.failed);
+        Ok(Arc::new(completed))
     }
 }
 
@@ -154,6 +217,7 @@ pub(crate) enum Due {
 #[derive(Debug, Default)]
 pub(crate) struct ValuesMemory {
     last: Option<Last>,
+    sound: Sound,
     /// The last values that there were, whatever came after them.
     digest: Option<String>,
     changes: Changes,
@@ -238,7 +302,7 @@ impl ValuesMemory {
         if is_decided {
             self.changes.forget();
         }
-        let outcome = match outcome {
+        let outcome = match outcome.and_then(|evaluated| self.sound.complete(&occasion.base, evaluated)) {
             Ok(evaluated) => {
                 let is_other = self.digest.as_ref().is_some_and(|digest| *digest != evaluated.digest);
                 if is_other && !is_decided {
@@ -331,6 +395,7 @@ mod tests {
 
     fn occasion(decided: &str, happened: &str) -> Occasion {
         Occasion {
+            base: "a release".to_owned(),
             decided: decided.to_owned(),
             happened: happened.to_owned(),
         }
@@ -339,6 +404,8 @@ mod tests {
     fn values(digest: &str) -> Arc<Evaluated> {
         Arc::new(Evaluated {
             charts: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            held: BTreeMap::new(),
             digest: digest.to_owned(),
             hidden: Hidden::default(),
             note: None,
@@ -407,6 +474,57 @@ mod tests {
         assert_eq!(memory.due(&occasion("a", "2"), at(10)), Due::At(at(20)));
         memory.made(occasion("b", "2"), Err(failed(true)), at(20));
         assert!(matches!(memory.seen(at(20)), ValuesSeen::Failed { .. }));
+    }
+
+    fn of_charts(made: &[&str], failed: &[&str]) -> Arc<Evaluated> {
+        let made = made
+            .iter()
+            .map(|chart| ((*chart).to_owned(), Arc::new(ChartValues::none())));
+        let failed = failed.iter().map(|chart| ((*chart).to_owned(), format!("no {chart}")));
+        Arc::new(Evaluated::of(made.collect(), failed.collect(), Hidden::default(), None))
+    }
+
+    #[test]
+    fn values_that_cannot_be_made_leave_those_of_before_and_of_another_release_none() {
+        let mut memory = ValuesMemory::default();
+        memory.made(occasion("a", "1"), Ok(of_charts(&["light", "quay"], &[])), at(0));
+        let before = memory.seen(at(0));
+        memory.made(occasion("b", "1"), Ok(of_charts(&["quay"], &["light"])), at(1));
+        assert_eq!(memory.seen(at(1)), before);
+        let usable = memory.usable(at(1)).expect("values");
+        assert_eq!((usable.charts.len(), usable.failed.len()), (2, 0));
+        assert_eq!(usable.held, [("light".to_owned(), "no light".to_owned())].into());
+        // All of them, for as long as that lasts.
+        for second in 2..5 {
+            let decided = format!("c{second}");
+            memory.made(
+                occasion(&decided, "1"),
+                Ok(of_charts(&[], &["light", "quay"])),
+                at(second),
+            );
+            assert_eq!(memory.seen(at(second)), before);
+            assert_eq!(memory.usable(at(second)).expect("values").held.len(), 2);
+        }
+        memory.made(occasion("a", "1"), Ok(of_charts(&["light", "quay"], &[])), at(5));
+        assert_eq!(memory.usable(at(5)).expect("values").held.len(), 0);
+
+        let of_another = Occasion {
+            base: "another release".to_owned(),
+            ..occasion("d", "1")
+        };
+        memory.made(of_another.clone(), Ok(of_charts(&["quay"], &["light"])), at(6));
+        let usable = memory.usable(at(6)).expect("values");
+        assert_eq!((usable.charts.len(), usable.failed.len(), usable.held.len()), (1, 1, 0));
+        assert_ne!(memory.seen(at(6)), before, "it is another target");
+        let of_a_third = Occasion {
+            base: "a third".to_owned(),
+            ..of_another
+        };
+        memory.made(of_a_third, Ok(of_charts(&[], &["light", "quay"])), at(7));
+        let failed = ValuesSeen::Failed {
+            message: "no light".to_owned(),
+        };
+        assert_eq!(memory.seen(at(7)), failed);
     }
 
     #[test]

@@ -125,6 +125,7 @@ impl World {
             prune_limit: self.prune_limit,
             values: self.values(),
             values_note: None,
+            values_held: BTreeMap::new(),
             memo: Some(MemoSeen {
                 stored: self.memo.clone(),
                 drawn: self.drawn.clone(),

@@ -4,11 +4,11 @@ use crds::cluster_addon::{ClusterAddonStatus, StagePhase, StageProgress};
 use crds::conditions::{ConditionStatus, ConditionType, Reason, Severity, find, lint};
 use jiff::SignedDuration;
 use planning::addon::{
-    AddonObserved, AddonPlan, AddonWaiting, ChartSeen, ClassOwner, Connection, Layout, ReleaseSeen, Stages, Values,
-    plan,
+    AddonObserved, AddonPlan, AddonWaiting, ChartSeen, ClassOwner, Connection, Layout, ReleaseSeen, Stages, Step,
+    Values, plan,
 };
 use planning::next::Next;
-use planning::objects::Rendering;
+use planning::objects::{ObjectAction, Rendering, key_of};
 use planning::warnings::warnings;
 
 use super::world::World;
@@ -102,6 +102,19 @@ fn matters_of_the_target() -> Vec<(Change, Told)> {
             |observed| {
                 let message = "cluster-addon-values.yaml:3: no such field".to_owned();
                 observed.values = Values::Failed { message };
+            },
+            (
+                HelmChartTemplated,
+                Severity::Error,
+                Reason::TemplateNewClusterStackOverwriteFailed,
+                Some(Reason::RenderFailed),
+                AddonWaiting::BrokenValues,
+            ),
+        ),
+        matter(
+            |observed| {
+                let held = |chart: &String| (chart.clone(), "cni/overwrite.yaml:3: no such field".to_owned());
+                observed.values_held = observed.charts.keys().map(held).collect();
             },
             (
                 HelmChartTemplated,
@@ -251,6 +264,35 @@ fn whatever_is_the_matter_one_condition_says_it_and_ready_repeats_it_and_nothing
             (&before.target, &before.applied),
             "{told}"
         );
+    }
+}
+
+/// Of the values of before nobody has to know that they are: what they make is looked after like everything else.
+#[test]
+fn what_is_made_with_the_values_of_before_is_put_right_and_what_has_none_is_left() {
+    for is_held in [true, false] {
+        let (mut world, complete) = complete();
+        let key = complete.status.resources.first().map(key_of).expect("an object");
+        world.cluster.objects.remove(&key);
+        let mut observed = world.observe().expect("a ClusterAddon");
+        let message = "cluster-addon-values.yaml:3: no such field".to_owned();
+        if is_held {
+            let held = |chart: &String| (chart.clone(), message.clone());
+            observed.values_held = observed.charts.keys().map(held).collect();
+        } else {
+            observed.values = Values::Failed { message };
+        }
+        let plan = plan(&observed, world.now());
+        let mut actions = plan.steps.iter().flat_map(Step::on_objects);
+        assert_eq!(actions.any(ObjectAction::is_apply), is_held, "{:#?}", plan.steps);
+        let stalled = find(&plan.status.conditions, ConditionType::Stalled).expect("a condition");
+        let words = stalled.message.as_deref().unwrap_or_default();
+        let expected = if is_held {
+            "are looked after with the values that they had before"
+        } else {
+            "is not looked after"
+        };
+        assert!(words.contains(expected), "{words}");
     }
 }
 
