@@ -54,7 +54,7 @@ pub const REASONS: &[Entry<Reason>] = &[
     Entry {
         word: Reason::WaitingForCluster,
         means: "The cluster is not as far as the next stage of add-ons needs it; the message says which moment of its life is waited for.",
-        reader: "Wait; the Cluster says how far it is.",
+        reader: "Wait; the Cluster says how far it is. If the message names a field that its control plane does not have, the provider of that has to write it.",
         operator: "Begins the stage when that moment comes, whether Cluster API calls its hook or not.",
     },
     Entry {

@@ -42,6 +42,15 @@ impl ControlPlaneSeen {
         wanted == reached || older(wanted, reached)
     }
 
+    /// The field without which nobody knows which version it has or is on the way to.
+    pub(super) fn unsaid(&self) -> Option<&'static str> {
+        match (&self.wanted, &self.reached) {
+            (_, None) => Some("status.version"),
+            (None, Some(_)) => Some("spec.version"),
+            (Some(_), Some(_)) => None,
+        }
+    }
+
     /// Whether it shall have this version and has it.
     pub fn is_at(&self, version: &str) -> bool {
         self.wanted.as_deref() == Some(version) && self.is_settled()

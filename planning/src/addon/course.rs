@@ -371,6 +371,11 @@ fn awaited(hook: Hook, cluster: &ClusterSeen) -> String {
     if !cluster.initialized {
         return "waits until the API server of the cluster answers".to_owned();
     }
+    if Hook::OF_UPGRADE.contains(&hook)
+        && let Some(unsaid) = unsaid(cluster)
+    {
+        return unsaid;
+    }
     match hook {
         Hook::BeforeClusterUpgrade | Hook::BeforeControlPlaneUpgrade => {
             "waits until the control plane has become what it shall be, and no workers are being replaced".to_owned()
@@ -385,6 +390,20 @@ fn awaited(hook: Hook, cluster: &ClusterSeen) -> String {
             "waits for the cluster".to_owned()
         }
     }
+}
+
+/// What has to be known of the control plane before it can be told how far an upgrade is.
+fn unsaid(cluster: &ClusterSeen) -> Option<String> {
+    let Some(control_plane) = &cluster.control_plane else {
+        return Some(
+            "waits until the control plane is there that spec.controlPlaneRef of the Cluster names: it tells how far an upgrade is".to_owned(),
+        );
+    };
+    let field = control_plane.unsaid()?;
+    Some(format!(
+        "waits until the control plane has {field}: without it nobody knows how far an upgrade is; if that stays, it is a fault of the \
+         provider of the control plane"
+    ))
 }
 
 impl Course {

@@ -10,8 +10,9 @@ use planning::addon::{
     kind, stages,
 };
 use planning::next::Next;
+use serde_json::json;
 
-use crate::given::{Driven, annotated, at, cluster, listed, target};
+use crate::given::{CLASS, Driven, annotated, at, cluster, cluster_value, listed, target};
 
 fn phases(course: &Course) -> Vec<StagePhase> {
     course.stages.iter().map(|stage| stage.phase).collect()
@@ -273,6 +274,34 @@ fn a_stage_waits_for_its_moment_and_says_what_for() {
     assert_eq!(current.deadline, None, "a cluster may take its time");
     driven.cluster = cluster("v1.34.0", "v1.34.0", "v1.34.0");
     assert!(driven.look(1).is_done());
+}
+
+/// Cluster API asks providers for both fields; one that leaves them out would hold an upgrade up without a word.
+#[test]
+fn a_stage_of_an_upgrade_says_which_field_of_the_control_plane_it_misses() {
+    let layout = || {
+        listed(
+            "{BeforeClusterUpgrade: [{name: a, action: apply}], AfterControlPlaneUpgrade: [{name: b, action: apply}]}",
+        )
+    };
+    for (control_plane, words) in [
+        (None, "spec.controlPlaneRef"),
+        (Some(json!({"spec": {"version": "v1.33.1"}})), "has status.version"),
+        (Some(json!({"status": {"version": "v1.33.1"}})), "has spec.version"),
+    ] {
+        let seen = ClusterSeen::of(&cluster_value(CLASS, "v1.34.0"), control_plane.as_ref());
+        let mut driven = Driven::new(Kind::Upgrade, layout(), target("v2", "v1.34.0"), seen);
+        let course = driven.look(0);
+        let current = course.current().expect("it waits");
+        let message = current.message.as_deref().unwrap_or_default();
+        assert_eq!(current.reason, Some(Reason::WaitingForCluster));
+        assert!(message.contains(words), "{message}");
+    }
+    // Stages of creation ask nothing of it.
+    let creation = listed("{AfterControlPlaneInitialized: [{name: a, action: apply}]}");
+    let seen = ClusterSeen::of(&cluster_value(CLASS, "v1.34.0"), None);
+    let mut driven = Driven::new(Kind::Creation, creation, target("v2", "v1.34.0"), seen);
+    assert!(driven.look(0).current().expect("it is at work").open);
 }
 
 /// What closes the moment of stages of an upgrade while Kubernetes stays as it is: an edit that Cluster API has not looked at, workers that roll, and a control
