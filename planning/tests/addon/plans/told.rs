@@ -42,9 +42,7 @@ fn matter(change: Change, told: Told) -> (Change, Told) {
 
 /// It is not known what the cluster shall have.
 fn matters_of_the_target() -> Vec<(Change, Told)> {
-    use ConditionType::{
-        ClusterAddonConfigValidated, ClusterStackReleaseDownloaded, HelmChartApplied, HelmChartTemplated,
-    };
+    use ConditionType::{ClusterAddonConfigValidated, ClusterStackReleaseDownloaded, HelmChartApplied};
     vec![
         matter(
             |observed| observed.release = ReleaseSeen::Absent,
@@ -100,6 +98,26 @@ fn matters_of_the_target() -> Vec<(Change, Told)> {
         ),
         matter(
             |observed| {
+                let message = "clusteraddon.yaml:7: unknown action".to_owned();
+                observed.layout = Layout::Wrong { message };
+            },
+            (
+                ClusterAddonConfigValidated,
+                Severity::Error,
+                Reason::ParsingClusterAddonConfigFailed,
+                Some(Reason::ParsingClusterAddonConfigFailed),
+                AddonWaiting::Layout,
+            ),
+        ),
+    ]
+}
+
+/// The values cannot be made, or may not be followed.
+fn matters_of_the_values() -> Vec<(Change, Told)> {
+    use ConditionType::HelmChartTemplated;
+    vec![
+        matter(
+            |observed| {
                 let message = "cluster-addon-values.yaml:3: no such field".to_owned();
                 observed.values = Values::Failed { message };
             },
@@ -135,19 +153,6 @@ fn matters_of_the_target() -> Vec<(Change, Told)> {
                 Reason::RenderingUnstable,
                 Some(Reason::RenderingUnstable),
                 AddonWaiting::UnstableValues,
-            ),
-        ),
-        matter(
-            |observed| {
-                let message = "clusteraddon.yaml:7: unknown action".to_owned();
-                observed.layout = Layout::Wrong { message };
-            },
-            (
-                ClusterAddonConfigValidated,
-                Severity::Error,
-                Reason::ParsingClusterAddonConfigFailed,
-                Some(Reason::ParsingClusterAddonConfigFailed),
-                AddonWaiting::Layout,
             ),
         ),
     ]
@@ -223,9 +228,12 @@ fn matters_of_the_cluster() -> Vec<(Change, Told)> {
 #[test]
 fn whatever_is_the_matter_one_condition_says_it_and_ready_repeats_it_and_nothing_is_touched() {
     let (world, complete) = complete();
-    for (change, (type_, severity, reason, stalled, waiting)) in
-        matters_of_the_target().into_iter().chain(matters_of_the_cluster())
-    {
+    let matters = [
+        matters_of_the_target(),
+        matters_of_the_values(),
+        matters_of_the_cluster(),
+    ];
+    for (change, (type_, severity, reason, stalled, waiting)) in matters.into_iter().flatten() {
         let mut observed = complete.clone();
         change(&mut observed);
         let plan = plan(&observed, world.now());
