@@ -14,7 +14,7 @@ use super::cluster::ClusterSeen;
 use super::course::TIMEOUT_OF_DELETION;
 use super::hold::{Hold, SkippedOn, Waits};
 use super::hook::Hook;
-use super::marks::{Marks, skipped_hooks};
+use super::marks::{Marks, misspelt, skipped_hooks};
 use crate::outline::{Fields, Kept, Scalar, TOPOLOGY};
 
 /// A call of a hook.
@@ -224,10 +224,15 @@ fn of_addon(call: &Call, addon: &ClusterAddon, waits: Waits, now: Timestamp) -> 
     } else {
         behind(call, addon, status).or_else(|| left(call, status, now))
     };
-    held.map_or_else(
-        || go_on("the add-ons are ready for it"),
-        |held| held.answer(call, waits),
-    )
+    let Some(held) = held else {
+        return go_on("the add-ons are ready for it");
+    };
+    let annotations = addon.metadata.annotations.as_ref();
+    let skip = annotations.and_then(|annotations| annotations.get(SKIP_HOOK));
+    match skip.and_then(|skip| misspelt(skip)) {
+        Some(entry) => held.misspelt(entry).answer(call, waits),
+        None => held.answer(call, waits),
+    }
 }
 
 /// Whether an owner says that it was made for a Cluster of another uid.

@@ -16,6 +16,8 @@ const HELD: u32 = 5;
 const UNSEEN: u32 = 2;
 /// Longest words of others in an answer, in bytes. Cluster API puts the answers of all extensions into one condition.
 const WORDS: usize = 512;
+/// Longest entry of the annotation that is repeated, in bytes.
+const ENTRY: usize = 128;
 
 /// Since when Cluster API says that a Cluster waits.
 ///
@@ -132,6 +134,17 @@ impl Hold {
                  --overwrite {object} {SKIP_HOOK}={hook}@{class}"
             ),
         }
+    }
+
+    /// The same, and that the annotation does not help as it is written.
+    pub(super) fn misspelt(self, entry: &str) -> Self {
+        let cut = entry.floor_char_boundary(ENTRY);
+        let message = format!(
+            "{}; no hook is meant by {:?} in the annotation {SKIP_HOOK}",
+            self.message,
+            &entry[..cut]
+        );
+        Self { message, ..self }
     }
 
     /// Cluster API asks whether it may make a cluster before it makes anything of it, so that this one has waited since it is there.

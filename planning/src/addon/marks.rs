@@ -154,6 +154,17 @@ pub fn noted(call: &Call, addon: &ClusterAddon, answer: &HookAnswer) -> Option<H
     })
 }
 
+/// The first entry that is no `<hook>@<class>`: whoever wrote it waits in vain.
+pub(super) fn misspelt(value: &str) -> Option<&str> {
+    let is_read = |entry: &str| {
+        entry
+            .split_once('@')
+            .is_some_and(|(hook, _)| Hook::named(hook).is_some())
+    };
+    let mut entries = value.split(',').map(str::trim);
+    entries.find(|entry| !entry.is_empty() && !is_read(entry))
+}
+
 /// Reads `<hook>@<class>`, several separated by commas.
 pub(super) fn skipped_hooks(value: &str) -> BTreeSet<(Hook, String)> {
     let entries = value.split(',').filter_map(|entry| entry.trim().split_once('@'));

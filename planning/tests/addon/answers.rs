@@ -383,6 +383,28 @@ fn a_cluster_goes_on_without_the_stages_of_a_hook_for_one_class_only() {
 }
 
 #[test]
+fn an_annotation_that_names_no_hook_is_told_to_whoever_is_held_up() {
+    let told = |value: &str| {
+        let mut addon = addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Pending)]);
+        let annotations = addon.metadata.annotations.get_or_insert_default();
+        annotations.insert(SKIP_HOOK.to_owned(), value.to_owned());
+        answered(&call(Hook::BeforeClusterUpgrade), &addon).message
+    };
+    for misspelt in [
+        format!("BeforeClusterUpgrad@{CLASS}"),
+        "BeforeClusterUpgrade".to_owned(),
+    ] {
+        let value = format!("AfterClusterUpgrade@{CLASS}, {misspelt}");
+        let words = format!("; no hook is meant by {misspelt:?} in the annotation {SKIP_HOOK} (since ");
+        assert!(told(&value).contains(&words), "{}", told(&value));
+    }
+    for other in ["", ",", "BeforeClusterUpgrade@docker-scs-1-33-v0"] {
+        assert!(!told(other).contains("no hook is meant"), "{}", told(other));
+    }
+    assert!(told(&"ü".repeat(10_000)).len() < 2_000, "it is cut");
+}
+
+#[test]
 fn a_late_stage_holds_an_upgrade_up_unless_the_release_lets_it_fail() {
     let hook = Hook::BeforeClusterUpgrade;
     let late = row(hook, "a", StagePhase::ApplyingOrDeleting);
