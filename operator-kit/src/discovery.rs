@@ -140,6 +140,8 @@ impl Inner {
 struct Catalogue {
     /// Versions in the API server's order of preference.
     kinds: HashMap<GroupKind, Vec<Resolved>>,
+    /// Their plurals, by group: so each CRD finds what is served of it.
+    plurals: HashMap<String, HashSet<String>>,
     /// Groups and versions whose list is not up to date.
     stale: HashSet<(String, String)>,
     /// By which an API server knows that it says just this.
@@ -231,9 +233,8 @@ impl Discovery {
     /// Whether a resource (plural and group, as in the name of its CRD) is served in any version, from memory.
     pub fn knows_resource(&self, plural: &str, group: &str) -> bool {
         self.catalogue().is_some_and(|catalogue| {
-            let mut kinds = catalogue.kinds.iter();
-            kinds
-                .any(|(kind, served)| kind.group == group && served.iter().any(|entry| entry.resource.plural == plural))
+            let plurals = catalogue.plurals.get(group);
+            plurals.is_some_and(|plurals| plurals.contains(plural))
         })
     }
 
@@ -343,6 +344,8 @@ fn catalogue_of(groups: impl IntoIterator<Item = APIGroupDiscovery>, tags: Tags)
                 let versions = catalogue.kinds.entry(kind).or_default();
                 // A second plural for the same kind is a view of it (as with metrics); the first one listed is the object.
                 if versions.iter().all(|known| known.resource.version != number) {
+                    let plurals = catalogue.plurals.entry(name.clone()).or_default();
+                    plurals.insert(resolved.resource.plural.clone());
                     versions.push(resolved);
                 }
             }

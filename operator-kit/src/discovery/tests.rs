@@ -49,6 +49,8 @@ async fn kinds_resolve_with_their_scope_and_subresources() {
     );
     assert!(discovery.knows_resource("deployments", "apps"));
     assert!(!discovery.knows_resource("deployments", ""));
+    assert!(discovery.knows_resource("secrets", ""));
+    assert!(!discovery.knows_resource("secrets", "apps"));
 }
 
 #[tokio::test]
