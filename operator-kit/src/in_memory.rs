@@ -10,5 +10,5 @@ pub mod journey;
 mod published;
 mod server;
 
-pub use self::api::{Key, Served, Write};
+pub use self::api::{Key, Served, WORKLOAD, Write};
 pub use self::server::{Fault, MOST, Server};

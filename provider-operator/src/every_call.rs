@@ -55,9 +55,9 @@ pub(crate) const FIRST: &str = "docker-harbor-1-34-v1";
 
 /// What is served.
 static KINDS: [Served; 13] = [
-    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
-    Served::namespaced("", "v1", "Secret", "secrets"),
-    Served::namespaced("events.k8s.io", "v1", "Event", "events"),
+    Served::NAMESPACE,
+    Served::SECRET,
+    Served::EVENT,
     Served::namespaced(OURS, "v1alpha1", "ClusterStackRelease", "clusterstackreleases"),
     Served::namespaced(PROVIDERS, "v1alpha1", RELEASE, "filestoreclusterstackreleases"),
     Served::namespaced(PROVIDERS, "v1alpha1", IMAGE, "filestorenodeimagereleases"),
@@ -75,7 +75,7 @@ static KINDS: [Served; 13] = [
     ),
     Served::namespaced("batch", "v1", "Job", "jobs"),
     Served::namespaced("", "v1", "Pod", "pods"),
-    Served::namespaced("", "v1", "ServiceAccount", "serviceaccounts"),
+    Served::SERVICE_ACCOUNT,
     Served::namespaced("rbac.authorization.k8s.io", "v1", "Role", "roles"),
     Served::namespaced("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
 ];

@@ -235,7 +235,7 @@ mod tests {
     use crds::release_files::OnFailure;
     use operator_kit::crd_watch::CrdWatch;
     use operator_kit::discovery::Discovery;
-    use operator_kit::in_memory::{Served, Server};
+    use operator_kit::in_memory::{Server, WORKLOAD};
     use operator_kit::objects::{Marked, ObjectWatches};
     use planning::addon::Hook;
     use serde_json::json;
@@ -264,17 +264,6 @@ mod tests {
         )
     }
 
-    static SERVED: [Served; 3] = [
-        Served::of_the_cluster(
-            "apiextensions.k8s.io",
-            "v1",
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-        ),
-        Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
-        Served::namespaced("", "v1", "ConfigMap", "configmaps"),
-    ];
-
     fn place(server: &Server, stop: &CancellationToken) -> Place {
         let client = server.client();
         let discovery = Discovery::new(client.clone());
@@ -289,7 +278,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_condition_about_more_than_fits_into_one_answer_is_told_and_the_rest_is_not_read() {
-        let server = Server::new(&SERVED, None);
+        let server = Server::new(&WORKLOAD, None);
         server.apply(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "kube-system" } }));
         let names = ["a", "b", "c", "d", "e", "f"];
         for name in names {

@@ -15,15 +15,10 @@ pub(super) const PROVIDER_KIND: &str = "DockerClusterStackRelease";
 
 /// Everything that is served.
 pub(super) static KINDS: [Served; 18] = [
-    Served::of_the_cluster(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    ),
-    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
-    kind("", "v1", "Secret", "secrets"),
-    kind("events.k8s.io", "v1", "Event", "events"),
+    Served::CRD,
+    Served::NAMESPACE,
+    Served::SECRET,
+    Served::EVENT,
     kind(OURS, "v1alpha1", "ClusterStack", "clusterstacks"),
     kind(OURS, "v1alpha1", "ClusterStackRelease", "clusterstackreleases"),
     kind(OURS, "v1alpha1", "ClusterAddon", "clusteraddons"),

@@ -9,7 +9,7 @@ use crds::{ClusterAddon, labels};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::events::Events;
-use operator_kit::in_memory::{Served, Server};
+use operator_kit::in_memory::{Server, WORKLOAD};
 use operator_kit::object::{GroupKind, ObjectKey};
 use operator_kit::objects::{Marked, Notice, ObjectWatches};
 use operator_kit::telemetry::{Readiness, registry};
@@ -21,19 +21,6 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-
-/// What the API server of the cluster serves.
-static KINDS: [Served; 4] = [
-    Served::of_the_cluster(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    ),
-    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
-    Served::namespaced("", "v1", "ConfigMap", "configmaps"),
-    Served::namespaced("events.k8s.io", "v1", "Event", "events"),
-];
 
 /// The marks of the add-ons that are there.
 const HERE: [&str; 2] = ["mark-of-one", "mark-of-two"];
@@ -207,7 +194,7 @@ impl Addon {
 
 /// The API server of a cluster with two namespaces.
 fn cluster() -> Server {
-    let server = Server::new(&KINDS, None);
+    let server = Server::new(&WORKLOAD, None);
     for name in ["kube-system", "monitoring"] {
         server.apply(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }));
     }

@@ -8,7 +8,7 @@ use clap::Parser;
 use http::Response;
 use kube::client::Body;
 use operator_kit::crd_watch::Serving;
-use operator_kit::in_memory::{Served, Server};
+use operator_kit::in_memory::{Server, WORKLOAD};
 use operator_kit::object::GroupKind;
 use operator_kit::objects::Notice;
 use operator_kit::workload::kubeconfig::Access;
@@ -22,19 +22,6 @@ use super::*;
 use crate::args::Args;
 
 const UID: &str = "uid of wharf";
-
-static KINDS: [Served; 5] = [
-    Served::of_the_cluster(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    ),
-    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
-    Served::namespaced("example.org", "v1", "Lathe", "lathes"),
-    Served::namespaced("", "v1", "Secret", "secrets"),
-    Served::namespaced("", "v1", "ConfigMap", "configmaps"),
-];
 
 /// The wires to the only cluster.
 pub(crate) struct Wires {
@@ -104,7 +91,7 @@ struct World {
 impl World {
     fn new(flags: &[&str]) -> Self {
         operator_kit::client::install_crypto();
-        let (management, cluster) = (Server::new(&KINDS, None), Server::new(&KINDS, None));
+        let (management, cluster) = (Server::new(&WORKLOAD, None), Server::new(&WORKLOAD, None));
         for (server, name) in [(&management, "fleet"), (&cluster, "default")] {
             server.apply(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }));
         }

@@ -24,6 +24,24 @@ pub struct Served {
 }
 
 impl Served {
+    /// CRDs.
+    pub const CRD: Self = Self::of_the_cluster(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    );
+    /// Namespaces.
+    pub const NAMESPACE: Self = Self::of_the_cluster("", "v1", "Namespace", "namespaces");
+    /// `ConfigMap`s.
+    pub const CONFIG_MAP: Self = Self::namespaced("", "v1", "ConfigMap", "configmaps");
+    /// Secrets.
+    pub const SECRET: Self = Self::namespaced("", "v1", "Secret", "secrets");
+    /// Service accounts.
+    pub const SERVICE_ACCOUNT: Self = Self::namespaced("", "v1", "ServiceAccount", "serviceaccounts");
+    /// Events.
+    pub const EVENT: Self = Self::namespaced("events.k8s.io", "v1", "Event", "events");
+
     /// A kind whose objects have namespaces.
     pub const fn namespaced(
         group: &'static str,
@@ -54,6 +72,18 @@ impl Served {
         }
     }
 }
+
+/// What a cluster serves that has add-ons, for tests to which it is all the same; lathes are what a CRD brings.
+pub static WORKLOAD: [Served; 8] = [
+    Served::CRD,
+    Served::NAMESPACE,
+    Served::CONFIG_MAP,
+    Served::SECRET,
+    Served::SERVICE_ACCOUNT,
+    Served::EVENT,
+    Served::namespaced("apps", "v1", "Deployment", "deployments"),
+    Served::namespaced("example.org", "v1", "Lathe", "lathes"),
+];
 
 /// Kind, namespace, name.
 pub type Key = (&'static str, String, String);

@@ -5,25 +5,13 @@ use expressions::parse;
 use operator_kit::client::install_crypto;
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
-use operator_kit::in_memory::{Served, Server};
+use operator_kit::in_memory::{Server, WORKLOAD};
 use operator_kit::objects::{Marked, ObjectWatches};
 use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-
-static SERVED: [Served; 4] = [
-    Served::of_the_cluster(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    ),
-    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
-    Served::namespaced("", "v1", "ConfigMap", "configmaps"),
-    Served::namespaced("example.org", "v1", "Lathe", "lathes"),
-];
 
 const LATHE: &str = "example.org/v1";
 const INDEX: &str = "/openapi/v3";
@@ -41,7 +29,7 @@ struct Cluster {
 impl Cluster {
     fn new() -> Self {
         install_crypto();
-        let server = Server::new(&SERVED, None);
+        let server = Server::new(&WORKLOAD, None);
         let (client, stop) = (server.client(), CancellationToken::new());
         let discovery = Discovery::new(client.clone());
         let marked = Marked::by("label", "one");

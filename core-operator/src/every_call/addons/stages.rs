@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use http::Method;
-use operator_kit::in_memory::Served;
+use operator_kit::in_memory::WORKLOAD;
 use operator_kit::workload::Dial;
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -14,19 +14,6 @@ use tokio::time::Instant;
 use super::super::{RELEASES_DIRECTORY, STACK, operated_over, publish, until};
 use super::*;
 use crate::workloads::tests::{Wires, good_kubeconfig};
-
-/// What the cluster serves.
-static WORKLOAD: [Served; 4] = [
-    Served::of_the_cluster(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    ),
-    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
-    Served::namespaced("", "v1", "ConfigMap", "configmaps"),
-    Served::namespaced("example.org", "v1", "Lathe", "lathes"),
-];
 
 /// What differs from the small stack: a list of stages, the first of which waits for objects of others.
 const STAGES: [(&str, &str); 4] = [

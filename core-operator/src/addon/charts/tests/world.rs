@@ -15,7 +15,7 @@ use kube::api::ObjectMeta;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
-use operator_kit::in_memory::{Served, Server};
+use operator_kit::in_memory::{Served, Server, WORKLOAD};
 use operator_kit::objects::{Marked, Notice, ObjectWatches};
 use operator_kit::telemetry::{Readiness, registry};
 use planning::addon::{HolderKind, ValuesFrom};
@@ -41,15 +41,11 @@ pub(super) const CLUSTER: &str = "wharf";
 
 /// What the management cluster serves.
 static MANAGEMENT: [Served; 8] = [
-    Served::of_the_cluster(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    ),
-    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
-    Served::namespaced("", "v1", "ConfigMap", "configmaps"),
-    Served::namespaced("", "v1", "Secret", "secrets"),
+    Served::CRD,
+    Served::NAMESPACE,
+    Served::CONFIG_MAP,
+    Served::SECRET,
+    Served::EVENT,
     Served::namespaced("cluster.x-k8s.io", "v1beta1", "Cluster", "clusters"),
     Served::namespaced(
         "controlplane.cluster.x-k8s.io",
@@ -63,22 +59,6 @@ static MANAGEMENT: [Served; 8] = [
         "QuayCluster",
         "quayclusters",
     ),
-    Served::namespaced("events.k8s.io", "v1", "Event", "events"),
-];
-
-/// What the workload cluster serves.
-static WORKLOAD: [Served; 6] = [
-    Served::of_the_cluster(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    ),
-    Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
-    Served::namespaced("", "v1", "ConfigMap", "configmaps"),
-    Served::namespaced("", "v1", "Secret", "secrets"),
-    Served::namespaced("", "v1", "ServiceAccount", "serviceaccounts"),
-    Served::namespaced("apps", "v1", "Deployment", "deployments"),
 ];
 
 /// The files of a stack by path; the second is clusteraddon.yaml.
