@@ -31,6 +31,7 @@ mod outdated;
 mod outlook;
 mod plan;
 mod presence;
+mod schemas;
 mod stage;
 mod status;
 mod target;
@@ -57,6 +58,7 @@ pub use self::{
     outdated::outdated,
     plan::{AddonPlan, plan},
     presence::{AddonSeen, ClassOwner, Pausing, Presence, presence},
+    schemas::{Checked, SCHEMAS_PAUSE, SCHEMAS_SETTLE, SchemasSeen, Verdict, checked, is_outlived},
     stage::{ConditionSeen, StageSeen, StageState, Work},
     target::{Change, ReleaseSeen, Target, Values, Wanted, change, needs_ready_release, wanted},
     values_from::{Holder, HolderKind, ValuesFrom, ValuesFromError, Withheld, are_for_charts, is_given, values_from},

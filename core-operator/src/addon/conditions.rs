@@ -11,13 +11,13 @@ use operator_kit::client::OBJECT_LIMIT;
 use operator_kit::failure::chain;
 use operator_kit::object::{ObjectKey, json_of};
 use operator_kit::parts::MOST_PARTS;
-use planning::addon::{ConditionSeen, Stage, StageConditions, StageKey, outdated};
+use planning::addon::{ConditionSeen, Stage, StageConditions, StageKey, Verdict, outdated};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::allowance::{Allowance, Limits, Spent};
 use super::charts::Hidden;
-use super::served::{Judge, Verdict};
+use super::served::Judge;
 use crate::objects::Place;
 
 /// What the objects of a condition may take together: as much as one answer.
@@ -78,7 +78,8 @@ impl Evaluated {
             Err(error) => return fails(chain(&error)),
         };
         let checked = judge.check(condition, &expression).await;
-        self.again = self.again.into_iter().chain(checked.again).min();
+        let again = checked.again.map(Instant::from_std);
+        self.again = self.again.into_iter().chain(again).min();
         match checked.verdict {
             Verdict::Unfit { message } => ConditionSeen::Invalid { message },
             Verdict::Unsettled { message } => fails(message),

@@ -2,8 +2,7 @@
 //!
 //! When the release was admitted they were checked against its own CRDs and the kinds of Kubernetes; what else there is in a cluster, and in which version, only its
 //! API server knows. It is asked when a stage with a condition is to be evaluated, for the index and then for the documents of the kinds that the condition is
-//! about; and again when it serves something else. In between nobody asks, and a document that one cluster has shown is not read from another
-//! ([`Library`]).
+//! about; and again when [`is_outlived`] says so. In between nobody asks, and a document that one cluster has shown is not read from another ([`Library`]).
 //!
 //! Nothing waits for schemas: where an API server publishes none, or too much, the condition is evaluated unchecked, and what is told of it says so.
 
@@ -22,6 +21,7 @@ use kube::core::GroupVersionKind;
 use operator_kit::crd_watch::Edition;
 use operator_kit::parts::parts_of;
 use operator_kit::published::{Index, PublishedError, document};
+use planning::addon::{Checked, SchemasSeen, Verdict, checked, is_outlived};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
@@ -29,13 +29,6 @@ pub(in crate::addon) use self::library::Library;
 
 use self::library::LARGEST;
 use crate::objects::Place;
-
-/// How long after a change of CRDs an API server may publish the schemas from before: it makes them anew a second later, and those of other servers behind it later
-/// still.
-const SETTLED: Duration = Duration::from_secs(5);
-
-/// Between readings of what could not be read, or does not fit a condition.
-const PAUSE: Duration = Duration::from_mins(1);
 
 /// All that is read for one condition is read in this time.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -73,26 +66,6 @@ struct Trouble {
     passes: bool,
 }
 
-/// What is to be said of a condition before it is evaluated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::addon) enum Verdict {
-    /// It may hold.
-    Fits {
-        /// What could not be checked.
-        note: Option<String>,
-    },
-    /// It does not fit what was published, which may be from before a change.
-    Unsettled { message: String },
-    /// It does not fit what the API server serves.
-    Unfit { message: String },
-}
-
-/// A verdict, and when to look again if nothing happens by then.
-pub(in crate::addon) struct Checked {
-    pub(in crate::addon) verdict: Verdict,
-    pub(in crate::addon) again: Option<Instant>,
-}
-
 /// A cluster whose conditions are checked.
 pub(in crate::addon) struct Judge<'a> {
     pub(in crate::addon) place: &'a Place,
@@ -110,50 +83,30 @@ impl Judge<'_> {
             let verdict = Verdict::Fits { note: None };
             return Checked { verdict, again: None };
         }
-        let now = Instant::now();
-        let settled = self.settled(&kinds);
-        self.refresh(condition, settled, now);
-        let verdict = match self.checks.verdict(condition) {
-            Some(known) => known.clone(),
-            None => self.judge(condition, &kinds, expression).await,
-        };
-        let read = self.checks.read.unwrap_or(now);
-        let unsettled = settled.filter(|settled| read < *settled);
-        let retry = self.checks.is_passing.then_some(read + PAUSE);
-        let again = unsettled.into_iter().chain(retry).min();
-        let verdict = match verdict {
-            Verdict::Unfit { message } if unsettled.is_some() => Verdict::Unsettled { message },
-            verdict => verdict,
-        };
-        Checked { verdict, again }
-    }
-
-    /// From when on what is published of these kinds is what is served; nothing where they do not come and go.
-    fn settled(&self, kinds: &BTreeMap<String, ObjectKind>) -> Option<Instant> {
-        let crds = &self.place.crds;
-        let may_change = kinds.values().any(|kind| crds.may_define(group_of(kind)));
-        may_change.then(|| crds.edition().since() + SETTLED)
-    }
-
-    /// Forgets what is not so any more, or may not be.
-    fn refresh(&mut self, condition: &WaitForCondition, settled: Option<Instant>, now: Instant) {
+        let now = Instant::now().into_std();
+        let changed = self.changed(&kinds);
         let of = Circumstances {
             edition: self.place.crds.edition(),
             version: self.version.map(str::to_owned),
         };
-        let checks = &mut *self.checks;
-        let is_other = checks.of.as_ref() != Some(&of);
-        let is_old = checks.read.is_some_and(|read| {
-            let is_settled = |settled: Instant| read < settled && settled <= now;
-            let is_unfit = matches!(checks.verdict(condition), Some(Verdict::Unfit { .. }));
-            settled.is_some_and(is_settled) || ((checks.is_passing || is_unfit) && read + PAUSE <= now)
-        });
-        if is_other || is_old {
-            *checks = Checks {
-                of: Some(of),
+        if is_outlived(&self.checks.seen(&of, changed), self.checks.verdict(condition), now) {
+            *self.checks = Checks {
+                of: Some(of.clone()),
                 ..Checks::default()
             };
         }
+        let verdict = match self.checks.verdict(condition) {
+            Some(known) => known.clone(),
+            None => self.judge(condition, &kinds, expression).await,
+        };
+        checked(&self.checks.seen(&of, changed), verdict, now)
+    }
+
+    /// Since when these kinds are served as they are; nothing where they do not come and go.
+    fn changed(&self, kinds: &BTreeMap<String, ObjectKind>) -> Option<Instant> {
+        let crds = &self.place.crds;
+        let may_change = kinds.values().any(|kind| crds.may_define(group_of(kind)));
+        may_change.then(|| crds.edition().since())
     }
 
     /// Checks a condition of which nothing is known, and remembers what came of it.
@@ -268,6 +221,16 @@ impl Judge<'_> {
 }
 
 impl Checks {
+    /// In these circumstances, for a condition about kinds that were changed then.
+    fn seen(&self, of: &Circumstances, changed: Option<Instant>) -> SchemasSeen {
+        SchemasSeen {
+            read: self.read.map(Instant::into_std),
+            is_of_now: self.of.as_ref() == Some(of),
+            is_passing: self.is_passing,
+            changed: changed.map(Instant::into_std),
+        }
+    }
+
     fn verdict(&self, condition: &WaitForCondition) -> Option<&Verdict> {
         let mut verdicts = self.verdicts.iter();
         verdicts.find(|(of, _)| of == condition).map(|(_, verdict)| verdict)

@@ -7,6 +7,7 @@ use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::in_memory::{Server, WORKLOAD};
 use operator_kit::objects::{Marked, ObjectWatches};
+use planning::addon::{SCHEMAS_PAUSE as PAUSE, SCHEMAS_SETTLE as SETTLE};
 use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -52,7 +53,7 @@ impl Cluster {
     async fn with_lathes() -> Self {
         let cluster = Self::new();
         cluster.server.publish(LATHE, "Lathe", &with_speed("speed"));
-        sleep(2 * SETTLED).await;
+        sleep(2 * SETTLE).await;
         cluster
     }
 
@@ -81,7 +82,7 @@ impl Cluster {
         }));
         let (before, begun) = (self.place.crds.edition(), Instant::now());
         while self.place.crds.edition() == before {
-            assert!(begun.elapsed() < SETTLED, "it is not told");
+            assert!(begun.elapsed() < SETTLE, "it is not told");
             sleep(Duration::from_millis(10)).await;
         }
     }
@@ -184,7 +185,7 @@ async fn a_document_that_is_not_what_its_hash_says_is_believed_of_its_own_cluste
     hostile
         .server
         .publish_as(LATHE, "Lathe", &with_speed("evil"), Some(&hash));
-    sleep(2 * SETTLED).await;
+    sleep(2 * SETTLE).await;
     assert!(matches!(
         hostile.check(&library, "lathe.spec.speed == 3").await.verdict,
         Verdict::Unfit { .. }
@@ -210,9 +211,13 @@ async fn what_does_not_fit_is_looked_at_again_when_the_cluster_serves_something_
         "{:?}",
         checked.verdict
     );
-    assert!(checked.again.is_some_and(|again| again <= Instant::now() + SETTLED));
+    assert!(
+        checked
+            .again
+            .is_some_and(|again| again <= Instant::now().into_std() + SETTLE)
+    );
     cluster.server.publish(LATHE, "Lathe", &with_speed("rate"));
-    sleep(SETTLED).await;
+    sleep(SETTLE).await;
     let checked = cluster.check(&library, text).await;
     assert_eq!((checked.verdict, checked.again), (FITS, None));
     // It stays so, and nobody asks.
@@ -223,7 +228,7 @@ async fn what_does_not_fit_is_looked_at_again_when_the_cluster_serves_something_
     // Nor does a stage wait for what is served no more.
     cluster.server.publish(LATHE, "Lathe", &with_speed("speed"));
     cluster.define("speed").await;
-    sleep(SETTLED).await;
+    sleep(SETTLE).await;
     assert!(matches!(
         cluster.check(&library, text).await.verdict,
         Verdict::Unfit { .. }
@@ -251,14 +256,14 @@ async fn a_kind_that_is_not_served_yet_is_checked_when_it_is() {
     let mut cluster = Cluster::new();
     cluster.server.publish("v1", "ConfigMap", &json!({ "type": "object" }));
     cluster.server.hide(Some("example.org"));
-    sleep(2 * SETTLED).await;
+    sleep(2 * SETTLE).await;
     let text = "lathe.spec.sped == 3";
     let checked = cluster.check(&library, text).await;
     assert_eq!((checked.verdict, checked.again), (FITS, None));
     cluster.server.hide(None);
     cluster.server.publish(LATHE, "Lathe", &with_speed("speed"));
     cluster.define("").await;
-    sleep(SETTLED).await;
+    sleep(SETTLE).await;
     assert!(matches!(
         cluster.check(&library, text).await.verdict,
         Verdict::Unfit { .. }
@@ -268,7 +273,7 @@ async fn a_kind_that_is_not_served_yet_is_checked_when_it_is() {
 #[tokio::test(start_paused = true)]
 async fn where_nothing_is_published_nothing_is_refused_and_nobody_asks_again() {
     let mut cluster = Cluster::new();
-    sleep(2 * SETTLED).await;
+    sleep(2 * SETTLE).await;
     let text = "lathe.spec.sped == 3";
     for _ in 0..3 {
         let calls = cluster.server.calls();
@@ -296,14 +301,14 @@ async fn what_the_schema_does_not_say_and_what_is_too_much_passes_with_a_note() 
         .collect();
     let huge = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": spec } } });
     cluster.server.publish(LATHE, "Lathe", &huge);
-    sleep(2 * SETTLED).await;
+    sleep(2 * SETTLE).await;
     let checked = cluster.check(&Library::default(), "lathe.spec.sped == 3").await;
     let words = "those of example.org/v1 cannot be used, because there is more of it than is read";
     assert_eq!((checked.verdict, checked.again), (noted(words), None));
 
     let mut cluster = Cluster::new();
     cluster.server.publish("v1", "ConfigMap", &json!({ "type": "object" }));
-    sleep(2 * SETTLED).await;
+    sleep(2 * SETTLE).await;
     let checked = cluster.check(&Library::default(), "lathe.spec.sped == 3").await;
     assert_eq!(checked.verdict, noted("there is none of Lathe in example.org/v1"));
 }
@@ -317,7 +322,7 @@ async fn an_api_server_that_does_not_answer_just_now_is_asked_again_after_a_paus
     let begun = Instant::now();
     let checked = cluster.check(&Library::default(), text).await;
     assert_eq!(checked.verdict, noted("they could not be read within 20 s"));
-    let again = checked.again.expect("it is asked again");
+    let again = Instant::from_std(checked.again.expect("it is asked again"));
     assert_eq!(again, begun + PAUSE);
     cluster.server.cut_off_after(None);
     assert!(
