@@ -157,6 +157,15 @@ pub(crate) fn shard_of_addons(namespace: &str, cluster: &str, count: u16) -> u16
     shard_of(namespace, &name_for(cluster), count)
 }
 
+/// Whether the cluster of a ClusterAddon is being asked and says nothing, so that a look at it may take any time.
+pub(crate) fn keeps_silent(addon: &ClusterAddon, context: &Context) -> bool {
+    let cluster = cluster_of(addon);
+    let workloads = context.workloads.as_ref();
+    workloads
+        .zip(cluster)
+        .is_some_and(|(workloads, cluster)| workloads.keeps_silent(&cluster))
+}
+
 /// Reconciles one ClusterAddon, if it is in a shard of this process.
 pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Look {
     let Some(addons) = &context.addons else {

@@ -64,6 +64,8 @@ where
     pub(crate) concurrency: u16,
     pub(crate) work: Work,
     pub(crate) reconcile: Reconcile<K>,
+    /// Whether somebody keeps silent for whom a look at an object waits.
+    pub(crate) keeps_silent: fn(&K, &Context) -> bool,
 }
 
 /// What a driver does with an object.
@@ -83,6 +85,7 @@ where
             concurrency,
             work,
             reconcile,
+            keeps_silent,
         } = self;
         let events = events.inspect(triggered_by_watch(&work));
         let queue = queue.inspect(triggered_by_others(&work));
@@ -93,9 +96,8 @@ where
             let (work, late) = (doing.clone(), late.clone());
             async move {
                 let whose = ObjectRef::from_obj(object.as_ref());
-                let again = late
-                    .look(whose, counted(work, object, context, reconcile).boxed())
-                    .await;
+                let look = counted(work, Arc::clone(&object), Arc::clone(&context), reconcile).boxed();
+                let again = late.look(whose, look, || keeps_silent(&object, &context)).await;
                 Ok(again.map_or_else(Action::await_change, Action::requeue))
             }
         };

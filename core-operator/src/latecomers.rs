@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use futures::channel::mpsc::UnboundedSender;
 use futures::future::BoxFuture;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// How long a look may keep a worker. All but a few are over by then also where the API server has much to do.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two questions whether a look waits for somebody who keeps silent, which needs no patience: clusters that hang together hang by the dozen.
+const GLANCE: Duration = Duration::from_secs(1);
 
 /// How many go on by themselves at most: each holds what it has looked at. Then workers wait.
 const MOST: usize = 128;
@@ -51,6 +54,17 @@ impl<K> Clone for Latecomers<K> {
     }
 }
 
+/// How long a worker stays with a look.
+async fn patience(keeps_silent: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        sleep(GLANCE).await;
+        if keeps_silent() {
+            return;
+        }
+    }
+}
+
 impl<K: Clone + Eq + Hash + Send + 'static> Latecomers<K> {
     /// Whoever is to be looked at again is put into the queue.
     pub(crate) fn new(queue: UnboundedSender<K>, stop: CancellationToken) -> Self {
@@ -62,14 +76,21 @@ impl<K: Clone + Eq + Hash + Send + 'static> Latecomers<K> {
         }
     }
 
-    /// Looks at an object, of which no worker looks at the same time, for as long as a worker has patience. The queue tells of what takes longer: then,
-    /// and while it does, there is nothing to be done.
-    pub(crate) async fn look(&self, object: K, mut look: Look) -> Option<Duration> {
+    /// Looks at an object, of which no worker looks at the same time, for as long as a worker has patience; `keeps_silent` says that it waits for somebody who
+    /// says nothing. The queue tells of what takes longer: then, and while it does, there is nothing to be done.
+    pub(crate) async fn look(
+        &self,
+        object: K,
+        mut look: Look,
+        keeps_silent: impl Fn() -> bool + Send + Sync,
+    ) -> Option<Duration> {
         if self.is_under_way(&object) {
             return None;
         }
-        if let Ok(again) = timeout(PATIENCE, look.as_mut()).await {
-            return again;
+        tokio::select! {
+            biased;
+            again = look.as_mut() => return again,
+            () = patience(keeps_silent) => {}
         }
         let goes_on = {
             let mut late = self.late();
@@ -149,7 +170,6 @@ mod tests {
 
     use futures::StreamExt;
     use futures::channel::mpsc::{UnboundedReceiver, unbounded};
-    use tokio::time::sleep;
 
     use super::*;
 
@@ -166,10 +186,15 @@ mod tests {
         })
     }
 
+    /// Nobody keeps silent for whom a look waits.
+    fn speaks() -> bool {
+        false
+    }
+
     #[tokio::test(start_paused = true)]
     async fn look_that_ends_in_time_is_the_workers() {
         let (latecomers, mut woken, _) = latecomers();
-        let again = latecomers.look(1, taking(PATIENCE / 2, Some(PATIENCE))).await;
+        let again = latecomers.look(1, taking(PATIENCE / 2, Some(PATIENCE)), speaks).await;
         assert_eq!(again, Some(PATIENCE));
         sleep(PATIENCE * 10).await;
         assert!(woken.try_recv().is_err());
@@ -179,18 +204,34 @@ mod tests {
     async fn look_that_hangs_keeps_a_worker_for_a_moment_and_is_not_begun_twice() {
         let (latecomers, _woken, _) = latecomers();
         let begun = Instant::now();
-        assert_eq!(latecomers.look(1, Box::pin(pending())).await, None);
+        assert_eq!(latecomers.look(1, Box::pin(pending()), speaks).await, None);
         assert_eq!(begun.elapsed(), PATIENCE);
-        assert_eq!(latecomers.look(1, Box::pin(ready(Some(PATIENCE)))).await, None);
-        assert_eq!(latecomers.look(2, Box::pin(ready(None))).await, None);
+        assert_eq!(latecomers.look(1, Box::pin(ready(Some(PATIENCE))), speaks).await, None);
+        assert_eq!(latecomers.look(2, Box::pin(ready(None)), speaks).await, None);
         assert_eq!(begun.elapsed(), PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn look_that_waits_for_somebody_silent_keeps_no_worker_for_long_and_goes_on() {
+        let (latecomers, mut woken, _) = latecomers();
+        let begun = Instant::now();
+        let look = taking(PATIENCE, Some(PATIENCE));
+        assert_eq!(latecomers.look(1, look, || true).await, None);
+        assert_eq!(begun.elapsed(), GLANCE);
+        assert_eq!(woken.next().await, Some(1));
+        assert_eq!(begun.elapsed(), PATIENCE * 2);
+        // Nobody asks about a look that is over by then.
+        let look = taking(GLANCE / 2, Some(PATIENCE));
+        assert_eq!(latecomers.look(1, look, || true).await, Some(PATIENCE));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_a_late_look_wants_next_is_heard_when_it_is_due() {
         let (latecomers, mut woken, _) = latecomers();
         let begun = Instant::now();
-        latecomers.look(1, taking(PATIENCE * 2, Some(PATIENCE * 3))).await;
+        latecomers
+            .look(1, taking(PATIENCE * 2, Some(PATIENCE * 3)), speaks)
+            .await;
         assert_eq!(woken.next().await, Some(1));
         assert_eq!(begun.elapsed(), PATIENCE * 5);
     }
@@ -200,7 +241,9 @@ mod tests {
         let (latecomers, mut woken, _) = latecomers();
         let begun = Instant::now();
         for _ in 0..3 {
-            latecomers.look(1, taking(PATIENCE * 2, Some(PATIENCE * 10))).await;
+            latecomers
+                .look(1, taking(PATIENCE * 2, Some(PATIENCE * 10)), speaks)
+                .await;
             sleep(PATIENCE * 2).await;
         }
         assert_eq!(woken.next().await, Some(1));
@@ -213,12 +256,12 @@ mod tests {
     async fn what_changes_during_a_late_look_is_looked_at_when_it_is_over() {
         let (latecomers, mut woken, _) = latecomers();
         let begun = Instant::now();
-        latecomers.look(1, taking(PATIENCE * 2, None)).await;
-        latecomers.look(1, Box::pin(ready(None))).await;
+        latecomers.look(1, taking(PATIENCE * 2, None), speaks).await;
+        latecomers.look(1, Box::pin(ready(None)), speaks).await;
         assert_eq!(woken.next().await, Some(1));
         assert_eq!(begun.elapsed(), PATIENCE * 2);
         assert_eq!(
-            latecomers.look(1, Box::pin(ready(Some(PATIENCE)))).await,
+            latecomers.look(1, Box::pin(ready(Some(PATIENCE))), speaks).await,
             Some(PATIENCE)
         );
     }
@@ -228,7 +271,7 @@ mod tests {
         let (latecomers, _woken, stop) = latecomers();
         let begun = Instant::now();
         latecomers
-            .look(1, taking(PATIENCE * 2, Some(Duration::from_hours(1))))
+            .look(1, taking(PATIENCE * 2, Some(Duration::from_hours(1))), speaks)
             .await;
         stop.cancel();
         latecomers.finish().await;
@@ -241,12 +284,12 @@ mod tests {
         for object in 0..MOST {
             tokio::spawn({
                 let latecomers = latecomers.clone();
-                async move { latecomers.look(object, Box::pin(pending())).await }
+                async move { latecomers.look(object, Box::pin(pending()), speaks).await }
             });
         }
         sleep(PATIENCE * 2).await;
         let begun = Instant::now();
-        latecomers.look(MOST, taking(PATIENCE * 3, None)).await;
+        latecomers.look(MOST, taking(PATIENCE * 3, None), speaks).await;
         assert_eq!(begun.elapsed(), PATIENCE * 3);
     }
 }

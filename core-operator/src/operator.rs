@@ -144,6 +144,7 @@ async fn drive(
         concurrency: args.clusterstack_concurrency.unwrap_or(args.concurrency),
         work: tidings.metrics.stacks.clone(),
         reconcile: |stack, context| reconcile(stack.as_ref(), context, crate::stack::reconcile),
+        keeps_silent: |_, _| false,
     };
     let store = writers.releases.as_reader();
     let releases = reflector(
@@ -157,6 +158,7 @@ async fn drive(
         concurrency: args.clusterstackrelease_concurrency.unwrap_or(args.concurrency),
         work: tidings.metrics.releases.clone(),
         reconcile: |release, context| reconcile(release.as_ref(), context, crate::release::reconcile),
+        keeps_silent: |_, _| false,
     };
     let addons = writers.addons.map(|writer| {
         let concurrency = args.clusteraddon_concurrency.unwrap_or(args.concurrency);
@@ -170,6 +172,7 @@ async fn drive(
             concurrency,
             work: tidings.metrics.addons.clone(),
             reconcile: |addon, context| reconcile(addon.as_ref(), context, addon::reconcile),
+            keeps_silent: addon::keeps_silent,
         }
     });
     let addons = async {

@@ -137,6 +137,13 @@ impl Workloads {
         }
     }
 
+    /// Whether the cluster of a Cluster is being asked and says nothing; see [`WorkloadClusters::keeps_silent`].
+    pub(crate) fn keeps_silent(&self, cluster: &ClusterPlace) -> bool {
+        let followed = self.followed();
+        let mut of_cluster = followed.iter().filter(|(_, followed)| followed.cluster == *cluster);
+        of_cluster.any(|(uid, _)| self.clusters.keeps_silent(uid))
+    }
+
     /// Something happened for which a cluster may answer now; see [`WorkloadClusters::hurry`].
     pub(crate) fn hurry(&self, uid: &str) {
         self.clusters.hurry(uid);

@@ -345,6 +345,30 @@ async fn a_kind_that_a_cluster_begins_to_serve_is_told() {
     assert_eq!(serving("Drill").await, Serving::NotServed);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_asked_and_says_nothing_is_known_before_it_is_lost() {
+    let mut world = World::new(&[]);
+    world.good("a");
+    world.reach();
+    world.hear(connected).await;
+    let place = world.reach().1.expect("a place");
+    let cluster = ("fleet".to_owned(), "wharf".to_owned());
+    // Its watches stand.
+    sleep(Duration::from_secs(5)).await;
+    world.hangs.store(true, Ordering::SeqCst);
+    sleep(Duration::from_secs(1)).await;
+    assert!(!world.workloads.keeps_silent(&cluster), "nobody asks it");
+    let asking = tokio::spawn(async move { place.discovery.refresh().await });
+    sleep(Duration::from_secs(1)).await;
+    assert!(world.workloads.keeps_silent(&cluster));
+    let another = ("fleet".to_owned(), "another".to_owned());
+    assert!(!world.workloads.keeps_silent(&another));
+    assert_eq!(world.reach().0, Connection::Healthy);
+    asking.abort();
+    assert!(asking.await.is_err_and(|error| error.is_cancelled()));
+    assert!(!world.workloads.keeps_silent(&cluster), "nobody waits any more");
+}
+
 fn config_map() -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
         "name": "one", "namespace": "default", "labels": { labels::PART_OF: "mark of wharf" },

@@ -172,6 +172,7 @@ impl Task {
     /// Keeps a connection until it is lost, or one of another kubeconfig is to take its place.
     async fn stay(&self, (link, mut told): Standing, patience: &Patience) -> End {
         let connection = link.connection();
+        self.entry.hears(link.pulse());
         self.entry.enter(State::Healthy(connection), &self.owner.metrics);
         self.say("the workload cluster is connected", None);
         let uid = Arc::clone(&self.entry.uid);

@@ -13,6 +13,7 @@ use super::addresses::Addresses;
 use super::cluster::Task;
 use super::metrics::WorkloadMetrics;
 use super::names::Names;
+use super::pulse::Pulse;
 use super::secrets;
 use super::state::{News, State};
 use super::transport::{Dial, Network};
@@ -111,6 +112,8 @@ pub(super) struct Entry {
     pub(super) uid: Arc<str>,
     pub(super) workload: Workload,
     state: RwLock<State>,
+    /// What is heard through the last connection.
+    pulse: Mutex<Option<Pulse>>,
     orders: Mutex<Orders>,
     /// Ask the cluster again, now.
     pub(super) again: Notify,
@@ -194,6 +197,7 @@ impl WorkloadClusters {
             uid: Arc::from(uid),
             workload: workload.clone(),
             state: RwLock::new(State::Connecting),
+            pulse: Mutex::default(),
             orders: Mutex::default(),
             again: Notify::new(),
             // While nobody can forget the last cluster of the namespace.
@@ -214,6 +218,13 @@ impl WorkloadClusters {
         if let Some(entry) = entry {
             entry.again.notify_one();
         }
+    }
+
+    /// Whether a cluster is being asked by those who work on it, and has said nothing for a while, so that they may wait for long. It is known before anybody knows
+    /// whether the cluster is lost. Asks nobody.
+    pub fn keeps_silent(&self, uid: &str) -> bool {
+        let entry = self.owner.entries().get(uid).cloned();
+        entry.is_some_and(|entry| entry.pulse().as_ref().is_some_and(Pulse::keeps_silent))
     }
 
     /// Hears from now on when kubeconfigs are written in a namespace. Gives whether it does by now.
@@ -301,6 +312,15 @@ impl Entry {
         let before = std::mem::replace(&mut *slot, state);
         metrics.leaves(&before);
         before
+    }
+
+    /// There is a connection through which this is heard.
+    pub(super) fn hears(&self, pulse: &Pulse) {
+        *self.pulse() = Some(pulse.clone());
+    }
+
+    fn pulse(&self) -> MutexGuard<'_, Option<Pulse>> {
+        self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn orders(&self) -> MutexGuard<'_, Orders> {

@@ -1,7 +1,7 @@
 //! Hears what a cluster answers, whoever asked: while it says something it is there, and nobody has to ask whether it is.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,26 +16,49 @@ use tower::{BoxError, Layer, Service};
 /// A request that is given up after so long without an answer is a sign that something is wrong.
 const LONG: Duration = Duration::from_secs(10);
 
+/// Whoever is asked and says nothing for so long may hang: most answers of an API server take a hundredth.
+const SILENT: Duration = Duration::from_millis(500);
+
 /// What is heard of one cluster. Clones share it.
 #[derive(Clone)]
 pub(super) struct Pulse(Arc<Inner>);
 
 struct Inner {
-    heard: Mutex<Instant>,
+    heard: Mutex<Heard>,
     trouble: Notify,
+}
+
+struct Heard {
+    /// When something was heard last.
+    last: Instant,
+    /// Requests without an answer.
+    waiting: usize,
+    /// Since when there are some.
+    asked: Instant,
 }
 
 impl Pulse {
     pub(super) fn new() -> Self {
+        let now = Instant::now();
         Self(Arc::new(Inner {
-            heard: Mutex::new(Instant::now()),
+            heard: Mutex::new(Heard {
+                last: now,
+                waiting: 0,
+                asked: now,
+            }),
             trouble: Notify::new(),
         }))
     }
 
     /// When something was heard last.
     pub(super) fn heard(&self) -> Instant {
-        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock().last
+    }
+
+    /// Whether the cluster has been asked and has said nothing for a while.
+    pub(super) fn keeps_silent(&self) -> bool {
+        let heard = self.lock();
+        heard.waiting > 0 && heard.asked.max(heard.last).elapsed() >= SILENT
     }
 
     /// Waits until a request fails so that the cluster may be lost.
@@ -44,11 +67,15 @@ impl Pulse {
     }
 
     fn hear(&self) {
-        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.lock().last = Instant::now();
     }
 
     fn worry(&self) {
         self.0.trouble.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,10 +110,7 @@ where
         let answer = self.inner.call(request);
         let pulse = self.pulse.clone();
         Box::pin(async move {
-            let waiting = Waiting {
-                since: Instant::now(),
-                pulse: pulse.clone(),
-            };
+            let waiting = Waiting::begin(&pulse);
             let answer = answer.await;
             drop(waiting);
             match &answer {
@@ -109,8 +133,25 @@ struct Waiting {
     pulse: Pulse,
 }
 
+impl Waiting {
+    fn begin(pulse: &Pulse) -> Self {
+        let since = Instant::now();
+        let mut heard = pulse.lock();
+        if heard.waiting == 0 {
+            heard.asked = since;
+        }
+        heard.waiting += 1;
+        drop(heard);
+        Self {
+            since,
+            pulse: pulse.clone(),
+        }
+    }
+}
+
 impl Drop for Waiting {
     fn drop(&mut self) {
+        self.pulse.lock().waiting -= 1;
         if self.since.elapsed() >= LONG {
             self.pulse.worry();
         }
@@ -138,5 +179,30 @@ where
             Poll::Ready(None) | Poll::Pending => {}
         }
         frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_asked_and_says_nothing_keeps_silent_and_nobody_else_does() {
+        let pulse = Pulse::new();
+        sleep(SILENT).await;
+        assert!(!pulse.keeps_silent(), "nobody asks");
+        let (first, second) = (Waiting::begin(&pulse), Waiting::begin(&pulse));
+        assert!(!pulse.keeps_silent(), "it was asked just now");
+        sleep(SILENT).await;
+        assert!(pulse.keeps_silent());
+        pulse.hear();
+        assert!(!pulse.keeps_silent(), "it answers somebody");
+        sleep(SILENT).await;
+        drop(first);
+        assert!(pulse.keeps_silent(), "somebody waits yet");
+        drop(second);
+        assert!(!pulse.keeps_silent());
     }
 }
