@@ -1,6 +1,6 @@
 //! Somebody wants the add-ons of a Cluster to be left alone for a while.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use crds::{
     ClusterAddon,
     cluster_addon::name_for,
@@ -8,15 +8,13 @@ use crds::{
     labels,
 };
 use e2e::{Journey, audit::Mark, shim::cluster};
-use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     changed::{change_the_agent, delete_the_note},
     drift::as_left,
-    ground::{
-        CLUSTER, CLUSTER_API, Ground, class, control_plane, on_the_newest, set_topology, until_addon, until_cluster,
-    },
+    ground::{CLUSTER, Ground, class, control_plane, on_the_newest, set_topology, until_addon, until_cluster},
+    values::change_cluster,
 };
 
 /// An object is changed and one is deleted; the answer is from when on nothing is to be written.
@@ -37,7 +35,7 @@ async fn is_left_alone(ground: &Ground, mark: Mark) -> Result<()> {
 }
 
 /// The ClusterAddon says that it is paused, by this.
-async fn says_that_it_is_paused(journey: &Journey, by: &str) -> Result<()> {
+pub(crate) async fn says_that_it_is_paused(journey: &Journey, by: &str) -> Result<()> {
     until_addon(journey, &format!("the pause by {by} to be told"), |status| {
         find(&status.conditions, ConditionType::Ready).is_some_and(|ready| {
             let message = ready.message.as_deref().unwrap_or_default();
@@ -46,14 +44,6 @@ async fn says_that_it_is_paused(journey: &Journey, by: &str) -> Result<()> {
     })
     .await
     .map(drop)
-}
-
-async fn change_the_cluster(journey: &Journey, patch: Value) -> Result<()> {
-    let clusters = journey.objects(CLUSTER_API, "Cluster");
-    let patched = clusters
-        .patch(CLUSTER, &PatchParams::default(), &Patch::Merge(patch))
-        .await;
-    patched.map(drop).context("failed to change the Cluster")
 }
 
 /// The annotation on the ClusterAddon: the upgrade of Kubernetes that comes meanwhile is held up.
@@ -79,14 +69,14 @@ async fn by_the_add_ons(journey: &Journey, ground: &Ground, next: &str) -> Resul
 
 /// `spec.paused` of the Cluster, and then its annotation: that the operator says the second shows that it has looked since the objects were changed.
 async fn by_the_cluster(journey: &Journey, ground: &Ground, class: &str) -> Result<()> {
-    change_the_cluster(journey, json!({ "spec": { "paused": true } })).await?;
+    change_cluster(journey, json!({ "spec": { "paused": true } })).await?;
     says_that_it_is_paused(journey, "spec.paused").await?;
     let mark = meddle(ground).await?;
     let annotated = json!({ "metadata": { "annotations": { labels::PAUSED: "true" } }, "spec": { "paused": false } });
-    change_the_cluster(journey, annotated).await?;
+    change_cluster(journey, annotated).await?;
     says_that_it_is_paused(journey, labels::PAUSED).await?;
     is_left_alone(ground, mark).await?;
-    change_the_cluster(
+    change_cluster(
         journey,
         json!({ "metadata": { "annotations": { labels::PAUSED: null } } }),
     )
