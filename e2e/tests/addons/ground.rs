@@ -107,8 +107,6 @@ pub(crate) fn course_of(
 
 impl Ground {
     async fn prepare(journey: &mut Journey, release: Release) -> Result<Self> {
-        install(&journey.client, &Contract::ALL).await?;
-        let manager = Manager::start(journey.control_plane(), Provider::Core, release).await?;
         let options = Options {
             workloads: true,
             certificates: true,
@@ -117,8 +115,7 @@ impl Ground {
         let workload = ControlPlane::start(options).await?;
         let kwok = Kwok::start(&workload)?;
         let served = Workload::at(workload.access()).await?;
-        let shim = Shim::start(journey.control_plane().access(), &served).await?;
-        operate(journey).await?;
+        let (manager, shim) = manage(journey, release, &served).await?;
         Ok(Self {
             shim,
             kwok: Some(kwok),
@@ -227,6 +224,16 @@ impl Ground {
             .map(|event| format!("{} {}", event.verb, event.request_uri))
             .collect())
     }
+}
+
+/// Makes the control plane of a journey one that manages Clusters, whose workload cluster is this one: with Cluster API of this minor, the shim, and our
+/// operator, which Cluster API asks.
+pub(crate) async fn manage(journey: &mut Journey, release: Release, served: &Workload) -> Result<(Manager, Shim)> {
+    install(&journey.client, &Contract::ALL).await?;
+    let manager = Manager::start(journey.control_plane(), Provider::Core, release).await?;
+    let shim = Shim::start(journey.control_plane().access(), served).await?;
+    operate(journey).await?;
+    Ok((manager, shim))
 }
 
 /// Starts the operator and returns when Cluster API, which runs, knows which hooks it answers.

@@ -13,6 +13,7 @@ mod hostile;
 mod installed;
 mod kubeadm;
 mod moments;
+mod moved;
 mod passed_over;
 mod paused;
 mod predecessor;

@@ -21,13 +21,17 @@ use crate::{
     stack,
 };
 
-/// The kubeconfig names an administrator of this name, with a certificate of this authority.
-async fn tell(ground: &Ground, authority: &ClientAuthority, name: &str) -> Result<()> {
+/// The workload cluster with a kubeconfig that names an administrator of this name, with a certificate of this authority.
+pub(crate) async fn told(ground: &Ground, authority: &ClientAuthority, name: &str) -> Result<Workload> {
     let access = ground.workload.access();
-    let told = Workload::at(access)
+    Workload::at(access)
         .await?
-        .told_by(&authority.kubeconfig(access, name)?)?;
-    ground.web().serve(&told);
+        .told_by(&authority.kubeconfig(access, name)?)
+}
+
+/// From now on the kubeconfig of the Cluster is that one.
+async fn tell(ground: &Ground, authority: &ClientAuthority, name: &str) -> Result<()> {
+    ground.web().serve(&told(ground, authority, name).await?);
     Ok(())
 }
 
