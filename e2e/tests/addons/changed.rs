@@ -1,5 +1,7 @@
 //! Somebody changes or deletes what the operator made in a workload cluster, or the ClusterAddon itself.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterAddon, cluster_addon::name_for, labels};
 use e2e::{
@@ -49,14 +51,15 @@ pub(crate) async fn delete_the_note(client: &Client) -> Result<()> {
     deleted.map(drop).context("failed to delete the note")
 }
 
-/// Deletes an object, changes a second and takes the labels off a third.
-async fn meddle(client: &Client) -> Result<()> {
+/// Deletes an object of this version, changes a second and takes the labels off a third.
+async fn meddle(client: &Client, version: &str) -> Result<()> {
     delete_the_note(client).await?;
     change_the_agent(client).await?;
-    let settings: Api<ConfigMap> = Api::namespaced(client.clone(), stack::SETTINGS.0);
+    let (namespace, name) = stack::settings(version);
+    let settings: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let unlabelled = json!({ "metadata": { "labels": { labels::PART_OF: null, labels::INSTANCE: null } } });
     let unlabelled = settings
-        .patch(stack::SETTINGS.1, &PatchParams::default(), &Patch::Merge(unlabelled))
+        .patch(name, &PatchParams::default(), &Patch::Merge(unlabelled))
         .await;
     unlabelled.map(drop).context("failed to take the labels away")
 }
@@ -65,29 +68,35 @@ async fn meddle(client: &Client) -> Result<()> {
 fn a12_f3_what_is_changed_or_deleted_in_a_workload_cluster_comes_back() -> Result<()> {
     on_the_newest(async |journey, ground| {
         let class = installed(journey, ground).await?;
+        is_put_right(journey, ground, (&class, "v1")).await?;
+
         let client = ground.workload.client();
         let before = stack::uids(&client, "v1").await?;
-        meddle(&client).await?;
-        comes_back(journey, ground, &class, &before).await?;
-
-        let before = stack::uids(&client, "v1").await?;
         journey.kill_operator().await?;
-        meddle(&client).await?;
+        meddle(&client, "v1").await?;
         journey.operate().await?;
-        comes_back(journey, ground, &class, &before).await?;
+        comes_back(journey, ground, (&class, "v1"), &before).await?;
         ground.looks_write_nothing(journey, "corrected").await
     })
+}
+
+/// Somebody meddles with the add-ons of this class and version while the operator runs.
+pub(crate) async fn is_put_right(journey: &Journey, ground: &Ground, (class, version): (&str, &str)) -> Result<()> {
+    let client = ground.workload.client();
+    let before = stack::uids(&client, version).await?;
+    meddle(&client, version).await?;
+    comes_back(journey, ground, (class, version), &before).await
 }
 
 /// What was deleted is another object, and nothing else is.
 async fn comes_back(
     journey: &Journey,
     ground: &Ground,
-    class: &str,
-    before: &std::collections::BTreeMap<String, String>,
+    (class, version): (&str, &str),
+    before: &BTreeMap<String, String>,
 ) -> Result<()> {
-    ground.complete(journey, class, "v1").await?;
-    let mut after = stack::uids(&ground.workload.client(), "v1").await?;
+    ground.complete(journey, class, version).await?;
+    let mut after = stack::uids(&ground.workload.client(), version).await?;
     let note = format!("ConfigMap {}/{}", stack::NOTE.0, stack::NOTE.1);
     let anew = after.remove(&note);
     ensure!(

@@ -38,33 +38,44 @@ fn a10_f6_f9_f10_a_faulty_release_says_what_is_wrong_and_is_mended_by_going_back
         let client = ground.workload.client();
         let first = stack::uids(&client, "v2").await?;
 
-        for (mended, version) in [(&good, "v2"), (&next, "v4")] {
-            let notes: Api<ConfigMap> = Api::namespaced(client.clone(), stack::NOTE.0);
-            let before = notes.get(stack::NOTE.1).await?.data;
-            set_topology(journey, &faulty, "v1.35.0").await?;
-            let addon = until_addon(journey, "what is wrong to be said", |status| {
-                let stalled = find(&status.conditions, ConditionType::Stalled);
-                stalled.is_some_and(|stalled| stalled.reason.as_deref() == Some(Reason::RenderFailed.as_str()))
-            })
-            .await?;
-            let told = status(&addon);
-            let templated = find(&told.conditions, ConditionType::HelmChartTemplated).context("a condition")?;
-            let message = templated.message.as_deref().unwrap_or_default();
-            ensure!(message.contains("lighthouse: set lamp"), "{message}");
-            ensure!(!told.ready, "{told:#?}");
-            assert_eq!(phases(&told)[0], ("network", StagePhase::Done), "what works is done");
-            assert_eq!(
-                notes.get(stack::NOTE.1).await?.data,
-                before,
-                "what does not stays as it was"
-            );
-
-            set_topology(journey, mended, "v1.35.0").await?;
-            ground.complete(journey, mended, version).await?;
-            stack::are_the_same(&first, &stack::uids(&client, version).await?)?;
+        for mended in [(good.as_str(), "v2"), (next.as_str(), "v4")] {
+            is_mended(journey, ground, &faulty, mended).await?;
         }
+        let last = stack::uids(&client, "v4").await?;
+        stack::are_the_same(&first, &last)?;
         ground.looks_write_nothing(journey, "mended").await
     })
+}
+
+/// The Cluster is given a class made of `v3`, whose add-ons cannot be rendered, and then one of this version.
+pub(crate) async fn is_mended(
+    journey: &Journey,
+    ground: &Ground,
+    faulty: &str,
+    (mended, version): (&str, &str),
+) -> Result<()> {
+    let client = ground.workload.client();
+    let notes: Api<ConfigMap> = Api::namespaced(client.clone(), stack::NOTE.0);
+    let before = notes.get(stack::NOTE.1).await?;
+    set_topology(journey, faulty, "v1.35.0").await?;
+    let addon = until_addon(journey, "what is wrong to be said", |status| {
+        let stalled = find(&status.conditions, ConditionType::Stalled);
+        stalled.is_some_and(|stalled| stalled.reason.as_deref() == Some(Reason::RenderFailed.as_str()))
+    })
+    .await?;
+    let told = status(&addon);
+    let templated = find(&told.conditions, ConditionType::HelmChartTemplated).context("a condition")?;
+    let message = templated.message.as_deref().unwrap_or_default();
+    ensure!(message.contains("lighthouse: set lamp"), "{message}");
+    ensure!(!told.ready, "{told:#?}");
+    assert_eq!(phases(&told)[0], ("network", StagePhase::Done), "what works is done");
+    let there = stack::uids(&client, "v3").await?;
+    let note = notes.get(stack::NOTE.1).await?;
+    assert_eq!(note.data, before.data, "what does not stays as it was");
+
+    set_topology(journey, mended, "v1.35.0").await?;
+    ground.complete(journey, mended, version).await?;
+    stack::are_the_same(&there, &stack::uids(&client, version).await?)
 }
 
 /// An API server takes no such port.

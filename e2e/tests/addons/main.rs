@@ -14,6 +14,7 @@ mod installed;
 mod kubeadm;
 mod moments;
 mod moved;
+mod oldest;
 mod passed_over;
 mod paused;
 mod predecessor;

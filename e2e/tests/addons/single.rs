@@ -164,7 +164,8 @@ async fn with_the_same_add_ons(journey: &Journey) -> Result<String> {
 /// The ConfigMap of the network has another name from the second version on.
 fn only_the_settings_went(written: &[String]) -> Result<()> {
     let deleted: Vec<&String> = written.iter().filter(|write| write.starts_with("delete")).collect();
-    let settings = format!("/namespaces/{}/configmaps/{}", stack::SETTINGS.0, stack::SETTINGS.1);
+    let (namespace, name) = stack::settings("v1");
+    let settings = format!("/namespaces/{namespace}/configmaps/{name}");
     ensure!(
         matches!(&deleted[..], [only] if only.contains(&settings)),
         "{deleted:#?}"

@@ -42,7 +42,10 @@ pub(crate) const NOTE: (&str, &str) = ("quay", LIGHTHOUSE);
 /// The Deployment that is the network.
 pub(crate) const AGENT: (&str, &str) = ("kube-system", NETWORK);
 /// The ConfigMap of the network, which has another name from `v2` on.
-pub(crate) const SETTINGS: (&str, &str) = ("kube-system", NETWORK);
+pub(crate) fn settings(version: &str) -> (&'static str, &'static str) {
+    let name = if version == "v1" { NETWORK } else { ROUTES };
+    ("kube-system", name)
+}
 
 /// The objects of an add-on version; those from 1 to 3 are of sources of the same name, and later ones of `v2`.
 pub(crate) fn expected(version: &str) -> Vec<Expected> {
@@ -82,7 +85,7 @@ fn network(version: &str) -> Vec<Expected> {
         chart: "network",
         holds,
     };
-    let settings = if version == "v1" { NETWORK } else { ROUTES };
+    let (_, settings) = settings(version);
     let agent = json!({
         "image": image(version), "envFrom": [{ "configMapRef": { "name": settings } }],
     });

@@ -210,42 +210,51 @@ fn a9_f5_an_upgrade_of_the_same_kubernetes_waits_for_its_first_stage_for_as_long
 -> Result<()> {
     on_the_newest(async |journey, ground| {
         let first = class(journey, "v2", "v2").await?;
-        let source = StackSource::quay("v2")?;
-        source.replace(reshaped::NOTE, reshaped::SERVICE, "")?;
-        source.replace(reshaped::AGENT, stack::image("v2"), stack::image("v3"))?;
-        let second = journey.releases.publish_next(&source.path())?;
+        let second = journey.releases.publish_next(&without_its_service()?.path())?;
         release_of(journey, &second, "v2", "v3").await?;
         journey.apply(cluster(CLUSTER, &first, "v1.35.0", 1)).await?;
         ground.complete(journey, &first, "v2").await?;
-        let client = ground.workload.client();
-        let service = "Service quay/cluster-addon-lighthouse";
-
-        lose_the_network(ground).await?;
-        set_topology(journey, &second, "v1.35.0").await?;
-        eventually(SOON * 2, "the first stage to wait for long", async || {
-            let addon = journey.api::<ClusterAddon>().get(&name_for(CLUSTER)).await?;
-            let told = status(&addon);
-            let stage = told.stages.first().context("no stage")?;
-            let since = stage.since.as_ref().context("it does not wait")?.0;
-            ensure!(stage.phase == StagePhase::WaitingForPostCondition, "{told:#?}");
-            ensure!(
-                Timestamp::now().duration_since(since) > PATIENCE_OF_THE_GO_OPERATOR,
-                "{since}"
-            );
-            ensure!(!told.ready && told.applied != told.target, "{told:#?}");
-            Ok(())
-        })
-        .await?;
-        let there = stack::ours(&client, &ground.home).await?;
-        ensure!(there.contains(service), "nothing goes before all is done: {there:#?}");
-
-        ground.with_kubelets()?;
-        until_addon(journey, "all stages to be done", |told| {
-            told.ready && told.applied == told.target && told.stages.iter().all(|stage| stage.phase == StagePhase::Done)
-        })
-        .await?;
-        let there = stack::ours(&client, &ground.home).await?;
-        ensure!(!there.contains(service), "{there:#?}");
-        ground.looks_write_nothing(journey, "upgraded").await
+        waits_and_does_the_rest(journey, ground, &second).await
     })
+}
+
+/// The stack of `v2` with another agent and without its Service.
+pub(crate) fn without_its_service() -> Result<StackSource> {
+    let source = StackSource::quay("v2")?;
+    source.replace(reshaped::NOTE, reshaped::SERVICE, "")?;
+    source.replace(reshaped::AGENT, stack::image("v2"), stack::image("v3"))?;
+    Ok(source)
+}
+
+/// The Cluster, which has a version of `v2`, is given a class of that source while no Pod becomes ready.
+pub(crate) async fn waits_and_does_the_rest(journey: &Journey, ground: &mut Ground, class: &str) -> Result<()> {
+    let client = ground.workload.client();
+    let service = "Service quay/cluster-addon-lighthouse";
+    lose_the_network(ground).await?;
+    set_topology(journey, class, "v1.35.0").await?;
+    eventually(SOON * 2, "the first stage to wait for long", async || {
+        let addon = journey.api::<ClusterAddon>().get(&name_for(CLUSTER)).await?;
+        let told = status(&addon);
+        let stage = told.stages.first().context("no stage")?;
+        let since = stage.since.as_ref().context("it does not wait")?.0;
+        ensure!(stage.phase == StagePhase::WaitingForPostCondition, "{told:#?}");
+        ensure!(
+            Timestamp::now().duration_since(since) > PATIENCE_OF_THE_GO_OPERATOR,
+            "{since}"
+        );
+        ensure!(!told.ready && told.applied != told.target, "{told:#?}");
+        Ok(())
+    })
+    .await?;
+    let there = stack::ours(&client, &ground.home).await?;
+    ensure!(there.contains(service), "nothing goes before all is done: {there:#?}");
+
+    ground.with_kubelets()?;
+    until_addon(journey, "all stages to be done", |told| {
+        told.ready && told.applied == told.target && told.stages.iter().all(|stage| stage.phase == StagePhase::Done)
+    })
+    .await?;
+    let there = stack::ours(&client, &ground.home).await?;
+    ensure!(!there.contains(service), "{there:#?}");
+    ground.looks_write_nothing(journey, "upgraded").await
 }
