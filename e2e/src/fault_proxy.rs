@@ -191,10 +191,22 @@ impl FaultProxy {
         self.state.standstill.was_felt()
     }
 
+    /// Whether reads are answered from the present again, after one was answered from the past.
+    pub fn past_is_over(&self) -> bool {
+        self.state.standstill.is_over()
+    }
+
     /// Counts the events about objects of this namespace that watches tell from now on, and loses the `n`-th of them, counted from 1: its watch
     /// is blind for a while and then tells (410) to list anew. Without a number it only counts.
     pub fn lose_event(&self, namespace: &str, n: Option<usize>, lasting: Duration) {
-        self.state.watches.overlooked.choose(namespace, n.map(|n| (n, lasting)));
+        let chosen = n.map(|n| (n, lasting));
+        self.state.watches.overlooked.choose(namespace, None, chosen);
+    }
+
+    /// The same for the events that name a kind: those about objects of it, and about objects that have one for their owner.
+    pub fn lose_event_of(&self, kind: &str, namespace: &str, n: Option<usize>, lasting: Duration) {
+        let chosen = n.map(|n| (n, lasting));
+        self.state.watches.overlooked.choose(namespace, Some(kind), chosen);
     }
 
     /// How many events were counted.

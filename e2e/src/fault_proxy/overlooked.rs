@@ -7,24 +7,26 @@ use std::{
 
 use memchr::memmem;
 
-/// The count of events of one namespace, and the one to lose.
+/// The count of events of one namespace, or of those that name a kind besides, and the one to lose.
 #[derive(Debug, Default)]
 pub(super) struct Overlooked(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// What an event of the namespace contains.
-    mark: Vec<u8>,
+    /// What an event that counts contains, all of it; without any, none counts.
+    marks: Vec<Vec<u8>>,
     seen: usize,
     chosen: Option<(usize, Duration)>,
     lost: Option<String>,
 }
 
 impl Overlooked {
-    /// Counts the events of this namespace from now on, and chooses one of them to be lost, counted from 1.
-    pub(super) fn choose(&self, namespace: &str, chosen: Option<(usize, Duration)>) {
+    /// Counts the events of this namespace from now on, where a kind is given only those that name it, and chooses one of them to be lost, counted from 1.
+    pub(super) fn choose(&self, namespace: &str, kind: Option<&str>, chosen: Option<(usize, Duration)>) {
+        let namespace = format!("\"namespace\":\"{namespace}\"");
+        let kind = kind.map(|kind| format!("\"kind\":\"{kind}\""));
         *self.entries() = Entries {
-            mark: format!("\"namespace\":\"{namespace}\"").into_bytes(),
+            marks: kind.into_iter().chain([namespace]).map(String::into_bytes).collect(),
             seen: 0,
             chosen,
             lost: None,
@@ -34,7 +36,8 @@ impl Overlooked {
     /// Counts an event; for how long its watch is blind when it is the chosen one.
     pub(super) fn takes(&self, line: &[u8]) -> Option<Duration> {
         let mut entries = self.entries();
-        if entries.mark.is_empty() || memmem::find(line, &entries.mark).is_none() {
+        let mut marks = entries.marks.iter();
+        if entries.marks.is_empty() || marks.any(|mark| memmem::find(line, mark).is_none()) {
             return None;
         }
         entries.seen += 1;

@@ -52,6 +52,13 @@ impl Standstill {
         still.is_some_and(|still| still.until.is_some())
     }
 
+    /// Whether a read has been answered, and none is any more.
+    pub(super) fn is_over(&self) -> bool {
+        let still = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = still.and_then(|still| still.until);
+        until.is_some_and(|until| until <= Instant::now())
+    }
+
     /// The version that a read of now is answered with, and until when that is so.
     pub(super) fn now(&self) -> Option<(u64, Instant)> {
         let mut still = self.0.lock().unwrap_or_else(PoisonError::into_inner);
