@@ -173,6 +173,7 @@ async fn live(journey: &Journey, ground: &Ground, worlds: &Worlds, name: &str, s
         dates: Dates {
             changed: dates[1],
             deleted: dates[2],
+            again: false,
         },
         suffered: !proxy.blows().is_empty() || proxy.lost_event().is_some(),
     })

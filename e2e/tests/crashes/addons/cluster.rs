@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::stack::Version;
+use super::stack::{NOTING, Version};
 
 const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta1";
 const CONTROL_PLANES: (&str, &str) = ("controlplane.cluster.x-k8s.io/v1beta1", "KubeadmControlPlane");
@@ -113,6 +113,34 @@ impl Cluster<'_> {
             .await
     }
 
+    /// Writes words into a ConfigMap from which Clusters may take values.
+    pub(crate) async fn write_words(self, words: &str) -> Result<()> {
+        let holder = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": self.words(), "labels": { labels::VALUES: labels::VALUES_ALLOWED } },
+            "data": { labels::VALUES_KEY: format!("words: {words}\n") },
+        });
+        self.journey.apply(holder).await.map(drop)
+    }
+
+    /// Has it take its values from there, too.
+    pub(crate) async fn take_words(self) -> Result<()> {
+        let from = format!("{NOTING}=configmap/{}", self.words());
+        self.merge(json!({ "metadata": { "annotations": { labels::VALUES_FROM: from } } }))
+            .await
+    }
+
+    /// Nobody needs the words any more.
+    pub(crate) async fn erase_words(self) -> Result<()> {
+        let holders = self.journey.objects("v1", "ConfigMap");
+        let erased = holders.delete(&self.words(), &DeleteParams::default()).await;
+        erased.map(drop).context("failed to delete words")
+    }
+
+    fn words(self) -> String {
+        format!("{}-words", self.name)
+    }
+
     /// Somebody asks for its end.
     pub(crate) async fn delete(self) -> Result<()> {
         let deleted = self.api().delete(self.name, &DeleteParams::default()).await;
@@ -171,6 +199,31 @@ impl Cluster<'_> {
             status.ready && is_of_class && status.applied == status.target && is_over(status)
         })
         .await
+    }
+
+    /// Waits until they are so with other values than before.
+    pub(crate) async fn complete_anew(self, version: Version, before: &ClusterAddon) -> Result<ClusterAddon> {
+        let digest = |addon: &ClusterAddon| addon.status.as_ref()?.applied.as_ref()?.digest.clone();
+        let old = digest(before);
+        let renewed = self.until("its values to have arrived", |addon, _| {
+            let new = digest(addon);
+            new.is_some() && new != old
+        });
+        renewed.await?;
+        self.complete(version).await
+    }
+
+    /// Is asked to go, and waits until nothing of its add-ons holds that up.
+    pub(crate) async fn empty(self) -> Result<()> {
+        self.delete().await?;
+        self.emptied().await
+    }
+
+    /// Cluster API takes it away, and nothing is left of it.
+    pub(crate) async fn end(self) -> Result<()> {
+        self.let_go().await?;
+        self.vanish().await?;
+        self.forgotten().await
     }
 
     /// Waits until nothing of its add-ons holds up its deletion.

@@ -197,10 +197,13 @@ pub(crate) struct Dates {
     pub(crate) changed: Timestamp,
     /// Of the end.
     pub(crate) deleted: Timestamp,
+    /// Whether somebody who read what was so long ago may have done things anew, and undone others for it.
+    pub(crate) again: bool,
 }
 
 impl Dates {
-    /// No object flickers: each is made once and deleted once at most, and no sooner than its time has come. What was drawn at random stays the same.
+    /// No object flickers: each is made once and deleted once at most, and no sooner than its time has come, unless it may be done again. What was drawn at
+    /// random stays the same.
     fn judge(&self, cluster: &str, there: &[AuditEvent]) -> Result<()> {
         let prefix = format!("{cluster}-");
         let mut times: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
@@ -211,6 +214,7 @@ impl Dates {
                 continue;
             };
             let deed = match (event.verb.as_str(), event.code) {
+                _ if self.again => "",
                 ("patch", 201) => "made",
                 ("delete", 200) => "deleted",
                 _ => "",

@@ -5,11 +5,13 @@
 //! The test itself plays Cluster API and its providers; the API servers are real, and the operator talks to both through proxies. At every station the
 //! world is compared with that of a journey without a crash. In the end nothing is left, and what was done on the way is judged by the audit logs:
 //! nothing was made that no status listed, nothing flickered, what was drawn at random stayed the same, and every status kept the rules for conditions.
+//! What happens when events of the management API server are lost, or it tells of the past, is in `patterns`.
 
 mod again;
 mod calls;
 mod cluster;
 mod ground;
+mod patterns;
 mod stack;
 
 use std::{
@@ -55,12 +57,16 @@ enum Part {
     Install,
     /// Those of the second are.
     Upgrade,
+    /// They have values from a ConfigMap, which has changed since.
+    Reword,
     /// The Cluster is gone, and nothing is left of it.
     Delete,
 }
 
 impl Part {
     const ALL: [Self; 3] = [Self::Install, Self::Upgrade, Self::Delete];
+    /// With what only some journeys do.
+    const WITH_VALUES: [Self; 4] = [Self::Install, Self::Upgrade, Self::Reword, Self::Delete];
 
     /// What the user does, and then Cluster API, until all is done.
     async fn travel(self, cluster: Cluster<'_>, kubeconfig: &str) -> Result<()> {
@@ -74,12 +80,17 @@ impl Part {
                 cluster.change(Version::Second).await?;
                 cluster.complete(Version::Second).await.map(drop)
             }
+            Self::Reword => {
+                let before = cluster.complete(Version::Second).await?;
+                cluster.write_words("ahoy").await?;
+                cluster.take_words().await?;
+                let taken = cluster.complete_anew(Version::Second, &before).await?;
+                cluster.write_words("farewell").await?;
+                cluster.complete_anew(Version::Second, &taken).await.map(drop)
+            }
             Self::Delete => {
-                cluster.delete().await?;
-                cluster.emptied().await?;
-                cluster.let_go().await?;
-                cluster.vanish().await?;
-                cluster.forgotten().await
+                cluster.empty().await?;
+                cluster.end().await
             }
         }
     }
@@ -88,7 +99,7 @@ impl Part {
     fn version(self) -> Option<Version> {
         match self {
             Self::Install => Some(Version::First),
-            Self::Upgrade => Some(Version::Second),
+            Self::Upgrade | Self::Reword => Some(Version::Second),
             Self::Delete => None,
         }
     }
@@ -187,12 +198,18 @@ struct Scene {
 
 impl Scene {
     async fn begin(journey: &mut Journey) -> Result<Self> {
+        let scene = Self::set(journey).await?;
+        stack::subscribe(journey).await?;
+        Ok(scene)
+    }
+
+    /// The same before there is a stack.
+    async fn set(journey: &mut Journey) -> Result<Self> {
         let management = journey.behind_a_proxy().await?;
         let ground = Ground::prepare(journey).await?;
         let workload = FaultProxy::start(ground.workload).await?;
         let kubeconfig = workload.access().admin_kubeconfig().await?;
         let operator = Operator::start(journey.lab(), &journey.options)?;
-        stack::subscribe(journey).await?;
         Ok(Self {
             ground,
             management,
@@ -207,9 +224,18 @@ impl Scene {
         let &[_, changed, deleted] = dates else {
             bail!("there are three parts");
         };
+        let dates = Dates {
+            changed,
+            deleted,
+            again: false,
+        };
+        self.over(journey, &BTreeMap::from([(NAME.to_owned(), dates)])).await
+    }
+
+    /// The same where each Cluster had its own dates.
+    async fn over(&mut self, journey: &Journey, dates: &BTreeMap<String, Dates>) -> Result<()> {
         self.ground.nothing_is_left(journey).await?;
-        let dates = BTreeMap::from([(NAME.to_owned(), Dates { changed, deleted })]);
-        self.ground.judge(journey, &dates).await?;
+        self.ground.judge(journey, dates).await?;
         self.operator.as_mut().context("no operator runs")?.check()
     }
 }

@@ -47,6 +47,8 @@ impl Version {
 pub(crate) const DROPPED: &str = "settings";
 /// The name of the Secret of which everything is drawn at random.
 pub(crate) const KEYS: &str = "keys";
+/// The name of the chart with the note, which has the value `words`.
+pub(crate) const NOTING: &str = "welcome";
 
 /// The conditions hold from the beginning: they only have to be asked for. Creation and upgrade have the same stages.
 const STAGES: &str = r#"apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1
@@ -97,7 +99,7 @@ const VALUES: &str = r"values: |
   kubernetes: {{ .ControlPlane.spec.version | quote }}
 ";
 
-const DEFAULTS: &str = "cluster: unnamed\nhome: default\nkubernetes: unknown\n";
+const DEFAULTS: &str = "cluster: unnamed\nhome: default\nkubernetes: unknown\nwords: none\n";
 
 const NETWORK: &str = r#"apiVersion: v1
 kind: ServiceAccount
@@ -130,6 +132,7 @@ metadata:
   namespace: {{ .Values.home }}
 data:
   addons: << .ClusterAddonVersion >>
+  words: {{ .Values.words | quote }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
