@@ -3,11 +3,12 @@
 //! [`ControlPlane`] starts etcd, the API server and the controllers as plain processes and ends them again, however the
 //! test ends. Around it: [`Process`] runs the operators under test, [`FaultProxy`] stands between them and the API
 //! server, [`AuditLog`] and [`Metrics`] say what they did, [`eventually`] waits for the state of the world. On top: [`Operator`],
-//! [`releases::Releases`] and [`journey::journey`]; [`travel`] has the ways that are gone again and again, [`world`] what is compared there, and
+//! [`releases::Releases`] and [`journey::journey`]; [`travel`] has the ways that are gone again and again, [`addons`] the Clusters on them, [`world`] what is compared there, and
 //! [`storm`] goes them in all weathers.
 //!
 //! This room runs built programs and never links their code.
 
+pub mod addons;
 pub mod audit;
 mod authority;
 pub mod built;

@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use crds::ClusterAddon;
-use e2e::{FaultProxy, Journey, Weather, journey::journey};
+use e2e::{
+    FaultProxy, Journey, Weather,
+    addons::{
+        cluster::{Cluster, objects},
+        ground::Ground,
+        stack::{self, KEYS, Version},
+    },
+    journey::journey,
+};
 use http::StatusCode;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::{
-    Part,
-    cluster::{Cluster, objects},
-    ground::Ground,
-    stack::{self, KEYS, Version},
-};
+use super::Part;
 
 /// The name of both.
 const NAME: &str = "again";

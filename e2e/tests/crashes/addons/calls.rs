@@ -13,6 +13,11 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use e2e::{
     FaultProxy, Journey,
+    addons::{
+        cluster::Cluster,
+        ground::{Dates, Ground},
+        stack,
+    },
     fault_proxy::Fault,
     journey::journey,
     positions::{every_position, positions},
@@ -21,12 +26,7 @@ use futures::future::join_all;
 use http::StatusCode;
 use jiff::Timestamp;
 
-use super::{
-    Part, Worlds,
-    cluster::Cluster,
-    ground::{Dates, Ground},
-    stack, worlds,
-};
+use super::{Part, Worlds, worlds};
 
 /// The life of a Cluster has more requests than this, or it is not the one that was meant.
 const FEWEST_REQUESTS: usize = 30;

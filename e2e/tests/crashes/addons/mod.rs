@@ -9,10 +9,7 @@
 
 mod again;
 mod calls;
-mod cluster;
-mod ground;
 mod patterns;
-mod stack;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,6 +22,11 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use crds::{ClusterAddon, cluster_addon::name_for};
 use e2e::{
     FaultProxy, Journey, Operator, Point,
+    addons::{
+        cluster::Cluster,
+        ground::{Dates, Ground},
+        stack::{self, Version},
+    },
     journey::journey,
     lanes::side_by_side,
     positions::every_position,
@@ -34,11 +36,6 @@ use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use self::{
-    cluster::Cluster,
-    ground::{Dates, Ground},
-    stack::Version,
-};
 use crate::{JOURNEY_DEADLINE, LANES, POINTS, TURN};
 
 /// The Cluster of a journey that has one.

@@ -18,7 +18,13 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use e2e::{
-    FaultProxy, Journey, Operator, Point, eventually,
+    FaultProxy, Journey, Operator, Point,
+    addons::{
+        cluster::Cluster,
+        ground::Dates,
+        stack::{self, Version},
+    },
+    eventually,
     journey::{SOON, journey},
     lanes::side_by_side,
     positions::positions,
@@ -26,12 +32,7 @@ use e2e::{
 };
 use jiff::Timestamp;
 
-use super::{
-    BACK, NAME, Part, Scene, Worlds,
-    cluster::Cluster,
-    ground::Dates,
-    stack::{self, Version},
-};
+use super::{BACK, NAME, Part, Scene, Worlds};
 use crate::{JOURNEY_DEADLINE, LANES, TURN};
 
 /// Long enough for several writes of an operator.

@@ -4,23 +4,27 @@
 use std::{collections::BTreeSet, path::PathBuf, sync::LazyLock};
 
 use anyhow::{Result, anyhow};
-use e2e::{
+use serde_json::json;
+
+use crate::{
     Journey,
     releases::{Releases, StackSource, harbor_tag},
 };
-use serde_json::json;
 
 /// The versions of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
+pub enum Version {
+    /// With which Clusters begin.
     First,
+    /// To which they go.
     Second,
 }
 
 impl Version {
     const BOTH: [Self; 2] = [Self::First, Self::Second];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// As the stack lists it.
+    pub fn name(self) -> &'static str {
         match self {
             Self::First => "v1",
             Self::Second => "v2",
@@ -28,12 +32,12 @@ impl Version {
     }
 
     /// The name of its class.
-    pub(crate) fn class(self) -> String {
+    pub fn class(self) -> String {
         harbor_tag(self.name())
     }
 
     /// Kind and name, without that of the Cluster, of what it brings.
-    pub(crate) fn objects(self) -> BTreeSet<String> {
+    pub fn objects(self) -> BTreeSet<String> {
         let own: &[&str] = match self {
             Self::First => &["ConfigMap settings"],
             Self::Second => &["ConfigMap routes", "ConfigMap more"],
@@ -44,11 +48,11 @@ impl Version {
 }
 
 /// The names of what the first version has and the second has not.
-pub(crate) const DROPPED: &str = "settings";
+pub const DROPPED: &str = "settings";
 /// The name of the Secret of which everything is drawn at random.
-pub(crate) const KEYS: &str = "keys";
+pub const KEYS: &str = "keys";
 /// The name of the chart with the note, which has the value `words`.
-pub(crate) const NOTING: &str = "welcome";
+pub const NOTING: &str = "welcome";
 
 /// The conditions hold from the beginning: they only have to be asked for. Creation and upgrade have the same stages.
 const STAGES: &str = r#"apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1
@@ -190,13 +194,13 @@ static PACKED: LazyLock<Result<(tempfile::TempDir, [PathBuf; 2])>> = LazyLock::n
 });
 
 /// Puts both where the operator of a journey finds them.
-pub(crate) fn publish(journey: &Journey) -> Result<()> {
+pub fn publish(journey: &Journey) -> Result<()> {
     let (_, packed) = PACKED.as_ref().map_err(|error| anyhow!("{error:#}"))?;
     packed.iter().try_for_each(|release| journey.releases.publish(release))
 }
 
 /// Waits until both can be used.
-pub(crate) async fn subscribe(journey: &Journey) -> Result<()> {
+pub async fn subscribe(journey: &Journey) -> Result<()> {
     let versions = Version::BOTH.map(Version::name);
     journey.stack("harbor", json!({ "versions": versions })).await?;
     for version in Version::BOTH {

@@ -4,14 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use crds::{cluster_addon::name_for, labels};
-use e2e::{
-    AuditEvent, ControlPlane, Journey, Options,
-    audit::{AuditEvents, Mark},
-    eventually,
-    journey::SOON,
-    storm::rules,
-    world::{World, differences, orphans, plain},
-};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -22,8 +14,16 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::{
-    cluster::{Cluster, objects},
+    cluster::{Cluster, memo_of, objects},
     stack::{self, DROPPED, KEYS, Version},
+};
+use crate::{
+    AuditEvent, ControlPlane, Journey, Options,
+    audit::{AuditEvents, Mark},
+    eventually,
+    journey::SOON,
+    storm::rules,
+    world::{World, differences, orphans, plain},
 };
 
 /// The API server of all clusters of this program.
@@ -42,15 +42,16 @@ const KINDS: [(&str, &str); 4] = [
 ];
 
 /// The API server of the clusters of a journey, which has a namespace for it.
-pub(crate) struct Ground {
-    pub(crate) workload: &'static ControlPlane,
+pub struct Ground {
+    /// That API server.
+    pub workload: &'static ControlPlane,
     /// In the audit logs of both API servers, before there was any Cluster.
     begun: [Mark; 2],
 }
 
 impl Ground {
     /// Before there is an operator, which is to be started as the journey has it from then on, and finds both versions of the stack.
-    pub(crate) async fn prepare(journey: &mut Journey) -> Result<Self> {
+    pub async fn prepare(journey: &mut Journey) -> Result<Self> {
         journey.options.flags.extend(FLAGS.map(Into::into));
         let options = Options {
             audit_bodies: true,
@@ -68,7 +69,7 @@ impl Ground {
     }
 
     /// The resource version of now in the API server of the clusters.
-    pub(crate) async fn version(&self) -> Result<u64> {
+    pub async fn version(&self) -> Result<u64> {
         let namespaces = Api::<Namespace>::all(self.workload.client());
         let list = namespaces.list_metadata(&ListParams::default()).await?;
         let version = list.metadata.resource_version.context("lists have versions")?;
@@ -76,7 +77,7 @@ impl Ground {
     }
 
     /// What belongs to a Cluster in both API servers, as it can be compared with that of others.
-    pub(crate) async fn world(&self, cluster: Cluster<'_>) -> Result<World> {
+    pub async fn world(&self, cluster: Cluster<'_>) -> Result<World> {
         let Cluster { journey, name } = cluster;
         let addon = name_for(name);
         let texts = [
@@ -92,7 +93,7 @@ impl Ground {
         let memos = journey.objects("v1", "Secret");
         for (key, found) in [
             ("ClusterAddon", addons.get_opt(&addon).await?),
-            ("memo", memos.get_opt(&format!("{addon}-memo")).await?),
+            ("memo", memos.get_opt(&memo_of(&addon)).await?),
         ] {
             if let Some(object) = found {
                 world.insert(key.to_owned(), comparable(object, &texts)?);
@@ -120,7 +121,7 @@ impl Ground {
     }
 
     /// Waits until a Cluster is what it was in another journey.
-    pub(crate) async fn becomes(&self, cluster: Cluster<'_>, wanted: &World) -> Result<()> {
+    pub async fn becomes(&self, cluster: Cluster<'_>, wanted: &World) -> Result<()> {
         eventually(
             SOON,
             format!("{} to be as if nothing had happened", cluster.name),
@@ -134,7 +135,7 @@ impl Ground {
     }
 
     /// Fails unless a Cluster has what a version brings, and nothing else: equal worlds might be equally wrong.
-    pub(crate) async fn stands(&self, cluster: Cluster<'_>, version: Option<Version>) -> Result<()> {
+    pub async fn stands(&self, cluster: Cluster<'_>, version: Option<Version>) -> Result<()> {
         let found: BTreeSet<String> = self.brought(cluster).await?.into_keys().collect();
         let wanted = version.map(Version::objects).unwrap_or_default();
         ensure!(found == wanted, "{found:#?} instead of {wanted:#?}");
@@ -142,7 +143,7 @@ impl Ground {
     }
 
     /// Takes everything of a Cluster out of its API server, as if it were another one.
-    pub(crate) async fn empty(&self, cluster: Cluster<'_>) -> Result<()> {
+    pub async fn empty(&self, cluster: Cluster<'_>) -> Result<()> {
         let mark = labels::part_of("ClusterAddon", &cluster.journey.namespace, &name_for(cluster.name));
         let ours = ListParams::default().labels(&format!("{}={mark}", labels::PART_OF));
         for kind in KINDS {
@@ -155,7 +156,7 @@ impl Ground {
     }
 
     /// Waits until nothing is left of the journey anywhere, once its stack is gone too.
-    pub(crate) async fn nothing_is_left(&self, journey: &Journey) -> Result<()> {
+    pub async fn nothing_is_left(&self, journey: &Journey) -> Result<()> {
         journey.delete::<crds::ClusterStack>("harbor").await?;
         let namespaces = BTreeSet::from([journey.namespace.clone()]);
         for client in [journey.client.clone(), self.workload.client()] {
@@ -171,43 +172,50 @@ impl Ground {
 
     /// Fails when something was done on the way that must not be: see [`rules::history`], which goes through what was asked of both API servers, and
     /// [`Dates`].
-    pub(crate) async fn judge(&self, journey: &Journey, clusters: &BTreeMap<String, Dates>) -> Result<()> {
-        let [here, there] = self.begun;
-        let here = journey.requests_since(here).await?;
-        let there = self.workload.audit_log().told(there, &journey.namespace).await?;
-        let there = there.of_agent(OPERATOR).writes();
+    pub async fn judge(&self, journey: &Journey, clusters: &BTreeMap<String, Dates>) -> Result<()> {
+        let here = journey.requests_since(self.begun[0]).await?;
+        let there = self.written_there(journey).await?;
+        rules::conditions(&here)?;
+        for (name, dates) in clusters {
+            dates.judge(name, &there).with_context(|| name.clone())?;
+            drawn_once(name, &there).with_context(|| name.clone())?;
+        }
+        rules::history(&AuditEvents::from([here.to_vec(), there.to_vec()].concat()))
+    }
+
+    /// What the operator of a journey wrote to the API server of the clusters.
+    pub async fn written_there(&self, journey: &Journey) -> Result<AuditEvents> {
+        let told = self
+            .workload
+            .audit_log()
+            .told(self.begun[1], &journey.namespace)
+            .await?;
         let of_journey = |event: &AuditEvent| {
             let object = event.object.as_ref();
             object.is_some_and(|object| object.namespace == journey.namespace)
         };
-        let there = there.filter(of_journey);
-        ensure!(!there.is_empty(), "the operator goes by another name");
-        rules::conditions(&here)?;
-        for (name, dates) in clusters {
-            dates.judge(name, &there).with_context(|| name.clone())?;
-        }
-        rules::history(&AuditEvents::from([here.to_vec(), there.to_vec()].concat()))
+        let written = told.of_agent(OPERATOR).writes().filter(of_journey);
+        ensure!(!written.is_empty(), "the operator goes by another name");
+        Ok(written)
     }
 }
 
 /// When a Cluster was asked for what, where it was: before, nothing may be taken away for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Dates {
+pub struct Dates {
     /// Of the upgrade.
-    pub(crate) changed: Timestamp,
+    pub changed: Timestamp,
     /// Of the end.
-    pub(crate) deleted: Timestamp,
+    pub deleted: Timestamp,
     /// Whether somebody who read what was so long ago may have done things anew, and undone others for it.
-    pub(crate) again: bool,
+    pub again: bool,
 }
 
 impl Dates {
-    /// No object flickers: each is made once and deleted once at most, and no sooner than its time has come, unless it may be done again. What was drawn at
-    /// random stays the same.
+    /// No object flickers: each is made once and deleted once at most, and no sooner than its time has come, unless it may be done again.
     fn judge(&self, cluster: &str, there: &[AuditEvent]) -> Result<()> {
         let prefix = format!("{cluster}-");
         let mut times: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
-        let mut drawn = BTreeSet::new();
         for event in there {
             let Some(object) = &event.object else { continue };
             let Some(name) = object.name.strip_prefix(&prefix) else {
@@ -230,14 +238,23 @@ impl Dates {
                 "{} {name} was deleted too early",
                 object.resource
             );
-            if name == KEYS && event.verb == "patch" {
-                let body: Value = serde_json::from_str(event.body.as_deref().unwrap_or_default())?;
-                drawn.insert(body["data"].to_string());
-            }
         }
-        ensure!(drawn.len() == 1, "the keys were written with {} contents", drawn.len());
         Ok(())
     }
+}
+
+/// Fails unless what was drawn at random for a Cluster was written, and was always the same.
+pub fn drawn_once(cluster: &str, there: &[AuditEvent]) -> Result<()> {
+    let keys = format!("{cluster}-{KEYS}");
+    let mut drawn = BTreeSet::new();
+    for event in there.iter().filter(|event| event.verb == "patch") {
+        if event.object.as_ref().is_some_and(|object| object.name == keys) {
+            let body: Value = serde_json::from_str(event.body.as_deref().unwrap_or_default())?;
+            drawn.insert(body["data"].to_string());
+        }
+    }
+    ensure!(drawn.len() == 1, "the keys were written with {} contents", drawn.len());
+    Ok(())
 }
 
 /// Without what differs between two Clusters: times and identities, what follows from names, and what is drawn at random.

@@ -6,7 +6,6 @@ use crds::{
     cluster_addon::{StagePhase, name_for},
     labels,
 };
-use e2e::{Journey, eventually, journey::SOON};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
@@ -14,6 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::stack::{NOTING, Version};
+use crate::{Journey, eventually, journey::SOON};
 
 const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta1";
 const CONTROL_PLANES: (&str, &str) = ("controlplane.cluster.x-k8s.io/v1beta1", "KubeadmControlPlane");
@@ -25,14 +25,16 @@ const LAST_HOOK: &str = "BeforeClusterDelete";
 
 /// A Cluster of a journey.
 #[derive(Clone, Copy)]
-pub(crate) struct Cluster<'a> {
-    pub(crate) journey: &'a Journey,
-    pub(crate) name: &'a str,
+pub struct Cluster<'a> {
+    /// Whose.
+    pub journey: &'a Journey,
+    /// By which its add-ons are told from those of others, too.
+    pub name: &'a str,
 }
 
 impl Cluster<'_> {
     /// Makes it with its control plane; its API server has not answered yet. The answer is its uid.
-    pub(crate) async fn make(self, version: Version) -> Result<String> {
+    pub async fn make(self, version: Version) -> Result<String> {
         let name = self.name;
         let object = |(api_version, kind): (&str, &str), spec: Value| {
             json!({
@@ -61,7 +63,7 @@ impl Cluster<'_> {
     }
 
     /// Its API server answers, and this kubeconfig leads there.
-    pub(crate) async fn initialize(self, kubeconfig: &str) -> Result<()> {
+    pub async fn initialize(self, kubeconfig: &str) -> Result<()> {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
             "metadata": {
@@ -108,13 +110,13 @@ impl Cluster<'_> {
     }
 
     /// Gives it another class.
-    pub(crate) async fn change(self, version: Version) -> Result<()> {
+    pub async fn change(self, version: Version) -> Result<()> {
         self.merge(json!({ "spec": { "topology": { "class": version.class() } } }))
             .await
     }
 
     /// Writes words into a ConfigMap from which Clusters may take values.
-    pub(crate) async fn write_words(self, words: &str) -> Result<()> {
+    pub async fn write_words(self, words: &str) -> Result<()> {
         let holder = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": { "name": self.words(), "labels": { labels::VALUES: labels::VALUES_ALLOWED } },
@@ -124,14 +126,14 @@ impl Cluster<'_> {
     }
 
     /// Has it take its values from there, too.
-    pub(crate) async fn take_words(self) -> Result<()> {
+    pub async fn take_words(self) -> Result<()> {
         let from = format!("{NOTING}=configmap/{}", self.words());
         self.merge(json!({ "metadata": { "annotations": { labels::VALUES_FROM: from } } }))
             .await
     }
 
     /// Nobody needs the words any more.
-    pub(crate) async fn erase_words(self) -> Result<()> {
+    pub async fn erase_words(self) -> Result<()> {
         let holders = self.journey.objects("v1", "ConfigMap");
         let erased = holders.delete(&self.words(), &DeleteParams::default()).await;
         erased.map(drop).context("failed to delete words")
@@ -142,13 +144,13 @@ impl Cluster<'_> {
     }
 
     /// Somebody asks for its end.
-    pub(crate) async fn delete(self) -> Result<()> {
+    pub async fn delete(self) -> Result<()> {
         let deleted = self.api().delete(self.name, &DeleteParams::default()).await;
         deleted.map(drop).context("failed to delete a Cluster")
     }
 
     /// What it consisted of is gone, and then it is too.
-    pub(crate) async fn vanish(self) -> Result<()> {
+    pub async fn vanish(self) -> Result<()> {
         let gone = async |api: Api<DynamicObject>, name: &str| {
             let deleted = api.delete(name, &DeleteParams::default()).await;
             deleted.map(drop).with_context(|| format!("failed to delete {name}"))
@@ -161,20 +163,20 @@ impl Cluster<'_> {
     }
 
     /// Cluster API was told that nothing holds the end up any more.
-    pub(crate) async fn let_go(self) -> Result<()> {
+    pub async fn let_go(self) -> Result<()> {
         self.merge(json!({ "metadata": { "annotations": { labels::OK_TO_DELETE: "" } } }))
             .await
     }
 
     /// Its ClusterAddon, if there is one.
-    pub(crate) async fn addon(self) -> Result<Option<ClusterAddon>> {
+    pub async fn addon(self) -> Result<Option<ClusterAddon>> {
         let addons = self.journey.api::<ClusterAddon>();
         let found = addons.get_opt(&name_for(self.name)).await;
         found.context("failed to read a ClusterAddon")
     }
 
     /// Its ClusterAddon, once it is so.
-    pub(crate) async fn until(
+    pub async fn until(
         self,
         what: &str,
         holds: impl Fn(&ClusterAddon, &ClusterAddonStatus) -> bool,
@@ -189,7 +191,7 @@ impl Cluster<'_> {
     }
 
     /// Waits until its add-ons are those of a version.
-    pub(crate) async fn complete(self, version: Version) -> Result<ClusterAddon> {
+    pub async fn complete(self, version: Version) -> Result<ClusterAddon> {
         let class = version.class();
         self.until("its add-ons to be complete", |_, status| {
             let is_of_class = status
@@ -202,7 +204,7 @@ impl Cluster<'_> {
     }
 
     /// Waits until they are so with other values than before.
-    pub(crate) async fn complete_anew(self, version: Version, before: &ClusterAddon) -> Result<ClusterAddon> {
+    pub async fn complete_anew(self, version: Version, before: &ClusterAddon) -> Result<ClusterAddon> {
         let digest = |addon: &ClusterAddon| addon.status.as_ref()?.applied.as_ref()?.digest.clone();
         let old = digest(before);
         let renewed = self.until("its values to have arrived", |addon, _| {
@@ -214,20 +216,20 @@ impl Cluster<'_> {
     }
 
     /// Is asked to go, and waits until nothing of its add-ons holds that up.
-    pub(crate) async fn empty(self) -> Result<()> {
+    pub async fn empty(self) -> Result<()> {
         self.delete().await?;
         self.emptied().await
     }
 
     /// Cluster API takes it away, and nothing is left of it.
-    pub(crate) async fn end(self) -> Result<()> {
+    pub async fn end(self) -> Result<()> {
         self.let_go().await?;
         self.vanish().await?;
         self.forgotten().await
     }
 
     /// Waits until nothing of its add-ons holds up its deletion.
-    pub(crate) async fn emptied(self) -> Result<()> {
+    pub async fn emptied(self) -> Result<()> {
         let emptied = self.until("its last stages to be done", |_, status| {
             let mut hooks = status.stages.iter().map(|stage| stage.hook.as_deref());
             hooks.all(|hook| hook == Some(LAST_HOOK)) && is_over(status)
@@ -235,10 +237,23 @@ impl Cluster<'_> {
         emptied.await.map(drop)
     }
 
-    /// Waits until there is no ClusterAddon of it.
-    pub(crate) async fn forgotten(self) -> Result<()> {
-        self.journey.gone::<ClusterAddon>(&name_for(self.name)).await
+    /// Waits until there is no ClusterAddon of it, and nothing of what was drawn at random for it.
+    pub async fn forgotten(self) -> Result<()> {
+        let addon = name_for(self.name);
+        self.journey.gone::<ClusterAddon>(&addon).await?;
+        let (secrets, memo) = (self.journey.objects("v1", "Secret"), memo_of(&addon));
+        eventually(SOON, format!("{memo} to be gone"), async || {
+            let found = secrets.get_metadata_opt(&memo).await?;
+            ensure!(found.is_none(), "it is there");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
     }
+}
+
+/// The name of the Secret with what was drawn at random for a ClusterAddon.
+pub(super) fn memo_of(addon: &str) -> String {
+    format!("{addon}-memo")
 }
 
 fn is_over(status: &ClusterAddonStatus) -> bool {
@@ -246,7 +261,7 @@ fn is_over(status: &ClusterAddonStatus) -> bool {
 }
 
 /// Objects of a kind in a namespace, wherever.
-pub(crate) fn objects(client: &Client, (api_version, kind): (&str, &str), namespace: &str) -> Api<DynamicObject> {
+pub fn objects(client: &Client, (api_version, kind): (&str, &str), namespace: &str) -> Api<DynamicObject> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
     Api::namespaced_with(client.clone(), namespace, &kube::api::ApiResource::from_gvk(&kind))

@@ -1,0 +1,43 @@
+//! Clusters with add-ons in journeys that play Cluster API and its providers themselves: a stack with two versions of add-ons, Clusters as an operator
+//! reads them, and the API server that all of them share. It writes what Cluster API would write, and knows nothing of how operators decide.
+
+pub mod cluster;
+pub mod ground;
+pub mod stack;
+
+use anyhow::Result;
+
+use self::{cluster::Cluster, ground::Ground};
+use crate::{FaultProxy, Journey};
+
+/// The name of the Cluster of a course.
+pub const CLUSTER: &str = "web";
+
+/// Where the Cluster of a course is, behind a proxy.
+pub struct Beyond {
+    /// Its API server.
+    pub ground: Ground,
+    /// Between the operator and that.
+    pub proxy: FaultProxy,
+    /// Leads there through the proxy.
+    pub kubeconfig: String,
+}
+
+impl Beyond {
+    /// Before there is an operator; both versions of the stack are where it finds them.
+    pub async fn prepare(journey: &mut Journey) -> Result<Self> {
+        let ground = Ground::prepare(journey).await?;
+        let proxy = FaultProxy::start(ground.workload).await?;
+        let kubeconfig = proxy.access().admin_kubeconfig().await?;
+        Ok(Self {
+            ground,
+            proxy,
+            kubeconfig,
+        })
+    }
+}
+
+/// The Cluster of a course.
+pub fn cluster(journey: &Journey) -> Cluster<'_> {
+    Cluster { journey, name: CLUSTER }
+}
