@@ -375,6 +375,8 @@ pub(crate) enum StormJourney {
     Provider,
     /// Two processes share stacks by Lease, and a source fails
     Shared,
+    /// A cluster gets its add-ons, goes to the next release, and is deleted
+    Addons,
     /// Subscribe, upgrade, drop a version, delete
     Life,
     /// Each of them

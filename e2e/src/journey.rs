@@ -32,6 +32,7 @@ use tokio::runtime::Runtime;
 
 use crate::{
     ControlPlane, FaultProxy, Identity, Lab, Options,
+    addons::Beyond,
     audit::{AuditEvents, Mark},
     eventually,
     operator::{Operator, OperatorOptions},
@@ -109,6 +110,8 @@ pub struct Journey {
     pub releases: Releases,
     /// A server of releases besides, where a course has one.
     pub source: Option<IndexServer>,
+    /// Where its Cluster is, where a course has one with add-ons.
+    pub beyond: Option<Beyond>,
     /// How its operator is started the next time.
     pub options: OperatorOptions,
     operator: Option<Operator>,
@@ -140,6 +143,7 @@ impl Journey {
             namespace,
             releases,
             source: None,
+            beyond: None,
             options,
             operator: None,
             folder,
@@ -406,19 +410,6 @@ impl Journey {
         holds: impl Fn(&ClusterStack) -> bool,
     ) -> Result<ClusterStack> {
         self.until(name, what, holds).await
-    }
-
-    /// Waits until exactly these versions of a stack are usable.
-    pub async fn usable(&self, stack: &str, versions: &str) -> Result<ClusterStack> {
-        let holds = |stack: &ClusterStack| {
-            let status = stack.status.as_ref();
-            status
-                .and_then(|status| status.usable_versions.as_deref())
-                .unwrap_or_default()
-                == versions
-        };
-        self.until_stack(stack, &format!("usable versions {versions:?}"), holds)
-            .await
     }
 
     /// Kind and name of every object that carries the mark of this release, of whatever kind and wherever.

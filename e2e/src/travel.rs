@@ -1,6 +1,9 @@
 //! The ways that journeys go again and again, with a disturbance each time: courses over stations at which the world is looked at.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use crds::{ClusterStack, ClusterStackRelease, labels};
@@ -12,7 +15,12 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    Journey, eventually,
+    Journey,
+    addons::{
+        self, Beyond,
+        stack::{self, Version},
+    },
+    eventually,
     journey::{SOON, USER},
     provider,
     releases::{Releases, harbor_tag, write_small_stack},
@@ -44,19 +52,22 @@ pub enum Course {
     Provider,
     /// Two processes share two stacks by Lease: one comes from a directory, the other from a server that may fail.
     Shared,
+    /// A cluster gets its add-ons, goes to the next release, and is deleted.
+    Addons,
     /// All of it in one life: subscribe, upgrade, drop a version, delete.
     Life,
 }
 
 impl Course {
     /// From the shortest to the longest.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Install,
         Self::Upgrade,
         Self::Repair,
         Self::Remove,
         Self::Provider,
         Self::Shared,
+        Self::Addons,
         Self::Life,
     ];
 
@@ -69,6 +80,7 @@ impl Course {
             Self::Remove => "remove",
             Self::Provider => "provider",
             Self::Shared => "shared",
+            Self::Addons => "addons",
             Self::Life => "life",
         }
     }
@@ -82,14 +94,22 @@ impl Course {
             Self::Remove => remove(journey, arrived).await,
             Self::Provider => provided(journey, arrived).await,
             Self::Shared => shared(journey, arrived).await,
+            Self::Addons => with_addons(journey, arrived).await,
             Self::Life => life(journey, arrived).await,
         }
     }
 
+    /// Whether nothing is left at its end.
+    pub fn is_emptied(self) -> bool {
+        matches!(self, Self::Remove | Self::Shared | Self::Addons | Self::Life)
+    }
+
     /// What has to be there before an operator starts.
     pub async fn prepare(self, journey: &mut Journey) -> Result<()> {
-        if self == Self::Shared {
-            journey.source = Some(IndexServer::start().await?);
+        match self {
+            Self::Shared => journey.source = Some(IndexServer::start().await?),
+            Self::Addons => journey.beyond = Some(Beyond::prepare(journey).await?),
+            _ => {}
         }
         Ok(())
     }
@@ -112,6 +132,12 @@ pub enum Station {
     Spread,
     /// Of one of them a second release has taken the place of the first.
     Followed,
+    /// A cluster has the add-ons of the first of two releases.
+    Equipped,
+    /// It has those of the second.
+    Refitted,
+    /// It is gone, and nothing is left of its add-ons.
+    Forsaken,
     /// Two releases are usable.
     Subscribed,
     /// A third appeared and is usable.
@@ -242,6 +268,33 @@ async fn shared(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Resu
     arrived(Station::Empty).await
 }
 
+async fn with_addons(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
+    let beyond = journey.beyond.as_ref().context("nobody prepared the course")?;
+    let cluster = addons::cluster(journey);
+    stack::subscribe(journey).await?;
+    cluster.make(Version::First).await?;
+    cluster.initialize(&beyond.kubeconfig).await?;
+    cluster.complete(Version::First).await?;
+    arrived(Station::Equipped).await?;
+
+    cluster.change(Version::Second).await?;
+    cluster.complete(Version::Second).await?;
+    arrived(Station::Refitted).await?;
+
+    cluster.empty().await?;
+    // Who has been told late may still have put something back; while the Cluster is there, that goes again.
+    eventually(SOON, "nothing to be left of the add-ons", async || {
+        beyond.ground.stands(cluster, None).await
+    })
+    .await?;
+    cluster.end().await?;
+    arrived(Station::Forsaken).await?;
+
+    journey.delete::<ClusterStack>(STACK).await?;
+    journey.gone::<ClusterStack>(STACK).await?;
+    arrived(Station::Empty).await
+}
+
 /// The name of a stack that is in another shard than the first one in this namespace.
 pub fn neighbour(namespace: &str) -> String {
     // As the operator shares them out; this room drives it from outside.
@@ -355,7 +408,7 @@ pub fn expected(station: Station) -> Vec<String> {
         | Station::Spread
         | Station::Deleted => &["v1"],
         Station::Replaced | Station::Followed => &["v2"],
-        Station::Subscribed => &["v1", "v2"],
+        Station::Equipped | Station::Refitted | Station::Forsaken | Station::Subscribed => &["v1", "v2"],
         Station::Upgraded => &["v1", "v2", "v3"],
         Station::Dropped => &["v1", "v3"],
         Station::Empty => &[],
@@ -365,11 +418,21 @@ pub fn expected(station: Station) -> Vec<String> {
     let provided = provided.then(|| format!("{} {}", provider::KIND, harbor_tag("v1")));
     let shared = matches!(station, Station::Spread | Station::Followed);
     let neighbour = shared.then(parts_of_the_neighbour);
+    let with_addons = (Station::Equipped..=Station::Forsaken).contains(&station);
+    // But for its add-ons, the second release is the first under another name.
+    let own = with_addons.then(|| format!("DockerMachineTemplate {}-burst", harbor_tag("v2")));
+    let addons = match station {
+        Station::Equipped => addons::parts(Version::First),
+        Station::Refitted => addons::parts(Version::Second),
+        _ => BTreeSet::new(),
+    };
     let mut expected: Vec<String> = releases
         .iter()
         .flat_map(|version| parts(version))
         .chain(stack)
         .chain(provided)
+        .chain(own)
+        .chain(addons)
         .chain(neighbour.into_iter().flatten())
         .collect();
     expected.sort();

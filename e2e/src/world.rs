@@ -19,7 +19,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    FaultProxy, Journey, eventually,
+    FaultProxy, Journey, addons, eventually,
     fault_proxy::MEDDLED,
     journey::SOON,
     provider,
@@ -55,7 +55,11 @@ pub type World = BTreeMap<String, Value>;
 
 /// The world as it is now.
 pub async fn world(journey: &Journey) -> Result<World> {
-    world_of(journey, &KINDS).await
+    let mut world = world_of(journey, &KINDS).await?;
+    if let Some(beyond) = &journey.beyond {
+        world.extend(beyond.ground.world(addons::cluster(journey)).await?);
+    }
+    Ok(world)
 }
 
 async fn world_of(journey: &Journey, kinds: &[Kind]) -> Result<World> {

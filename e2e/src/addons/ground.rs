@@ -33,6 +33,10 @@ static WORKLOAD: OnceCell<ControlPlane> = OnceCell::const_new();
 const FLAGS: [&str; 1] = ["--allow-workload-loopback"];
 /// How the operator calls itself at every API server.
 const OPERATOR: &str = "stackwright-core-operator";
+/// What worlds call the ClusterAddon of a Cluster.
+pub(super) const ADDON: &str = "ClusterAddon";
+/// What they call the Secret with what was drawn at random for it.
+pub(super) const MEMO: &str = "memo";
 /// The kinds of the add-ons.
 const KINDS: [(&str, &str); 4] = [
     ("v1", "ConfigMap"),
@@ -92,8 +96,8 @@ impl Ground {
         let addons = journey.objects("clusterstack.x-k8s.io/v1alpha1", "ClusterAddon");
         let memos = journey.objects("v1", "Secret");
         for (key, found) in [
-            ("ClusterAddon", addons.get_opt(&addon).await?),
-            ("memo", memos.get_opt(&memo_of(&addon)).await?),
+            (ADDON, addons.get_opt(&addon).await?),
+            (MEMO, memos.get_opt(&memo_of(&addon)).await?),
         ] {
             if let Some(object) = found {
                 world.insert(key.to_owned(), comparable(object, &texts)?);

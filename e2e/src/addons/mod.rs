@@ -5,9 +5,11 @@ pub mod cluster;
 pub mod ground;
 pub mod stack;
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 
-use self::{cluster::Cluster, ground::Ground};
+use self::{cluster::Cluster, ground::Ground, stack::Version};
 use crate::{FaultProxy, Journey};
 
 /// The name of the Cluster of a course.
@@ -35,6 +37,12 @@ impl Beyond {
             kubeconfig,
         })
     }
+}
+
+/// What a Cluster has with a version, as worlds name it.
+pub fn parts(version: Version) -> BTreeSet<String> {
+    let own = [ground::ADDON, ground::MEMO].map(str::to_owned);
+    version.objects().into_iter().chain(own).collect()
 }
 
 /// The Cluster of a course.

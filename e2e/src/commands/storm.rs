@@ -87,6 +87,7 @@ fn courses(journey: StormJourney) -> Vec<Course> {
         StormJourney::Remove => vec![Course::Remove],
         StormJourney::Provider => vec![Course::Provider],
         StormJourney::Shared => vec![Course::Shared],
+        StormJourney::Addons => vec![Course::Addons],
         StormJourney::Life => vec![Course::Life],
         StormJourney::All => Course::ALL.to_vec(),
     }

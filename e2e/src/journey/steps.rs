@@ -44,6 +44,19 @@ impl Journey {
         self.until_stack(name, "the request answered", answered).await
     }
 
+    /// Waits until exactly these versions of a stack are usable.
+    pub async fn usable(&self, stack: &str, versions: &str) -> Result<ClusterStack> {
+        let holds = |stack: &ClusterStack| {
+            let status = stack.status.as_ref();
+            status
+                .and_then(|status| status.usable_versions.as_deref())
+                .unwrap_or_default()
+                == versions
+        };
+        self.until_stack(stack, &format!("usable versions {versions:?}"), holds)
+            .await
+    }
+
     /// What `kubectl get` shows of an object in this column; `None` where it shows nothing, or there is no such object.
     pub async fn cell<K>(&self, name: &str, column: &str) -> Result<Option<String>>
     where

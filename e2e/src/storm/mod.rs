@@ -1,6 +1,7 @@
 //! Journeys in bad weather: each course under many seeds, and after each what must hold whatever the weather was.
 //!
-//! The operator of each run has a namespace, a proxy and a directory of releases of its own; the user of the journey has fair weather. Between
+//! The operator of each run has a namespace, a proxy and a directory of releases of its own; the user of the journey has fair weather. Where a course has
+//! a Cluster, the same weather is before its API server, too. Between
 //! two stations the storm begins anew, with other numbers; under every second seed the operator is killed there and starts in the new storm. At
 //! each station the world has to become the one of the same course without a storm, byte for byte where bytes may be compared ([`crate::world`]).
 //! At the end the operator must fall silent in a world that is true and that of the last station still, and what it did on the way is judged by
@@ -23,13 +24,15 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterAddon, ClusterStack, ClusterStackRelease};
+use futures::future::try_join_all;
 use kube::api::ListParams;
 use tokio::sync::Mutex as AsyncMutex;
 
 use self::crew::{Crew, attended};
 use crate::{
     FaultProxy, Journey, Metrics, Operator,
-    audit::Mark,
+    addons::{CLUSTER, ground::drawn_once},
+    audit::{AuditEvents, Mark},
     built::Program,
     eventually,
     fault_proxy::{Blow, Forecast},
@@ -195,6 +198,7 @@ pub fn run(surveys: &Surveys, run: Run, subject: &Subject) -> Outcome {
             .flat_map(|source| source.server.struck())
             .collect();
         blows = voyage.proxy.blows();
+        blows.extend(journey.beyond.iter().flat_map(|beyond| beyond.proxy.blows()));
         writes = voyage.proxy.writes().len();
         result
     });
@@ -237,6 +241,7 @@ async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run,
     }
     voyage.proxy.calm();
     journey.source.iter().for_each(|source| source.server.calm());
+    journey.beyond.iter().for_each(|beyond| beyond.proxy.calm());
     voyage.over(journey, &crew).await?;
     let (station, wanted) = last.context("a course has stations")?;
     let still = becomes_within(patience, journey, wanted).await;
@@ -263,26 +268,41 @@ impl Voyage {
         if let Some(source) = &journey.source {
             source.server.set_storm(seed, phase);
         }
+        if let Some(beyond) = &journey.beyond {
+            beyond.proxy.set_storm(forecast.phase(phase));
+        }
     }
 
     /// What must hold when everything has been done: the operator lives and is silent, the state is true, and nothing on the way was wrong.
     pub async fn end(&self, journey: &Journey, operator: &mut Operator) -> Result<()> {
         self.rest(journey, operator).await?;
         operator.check()?;
-        rules::history(&journey.requests_since(self.mark).await?)
+        rules::history(&self.asked(journey).await?)
     }
 
     /// The same for the processes of a run.
     async fn over(&self, journey: &Journey, crew: &AsyncMutex<Crew>) -> Result<()> {
         self.rests(journey, async || crew.lock().await.metrics().await).await?;
         crew.lock().await.attend()?;
-        rules::history(&journey.requests_since(self.mark).await?)
+        rules::history(&self.asked(journey).await?)
+    }
+
+    /// What the operator asked for on the way. Of the API server of a Cluster, what it wrote, by which what was drawn at random for it stayed the same.
+    async fn asked(&self, journey: &Journey) -> Result<AuditEvents> {
+        let here = journey.requests_since(self.mark).await?;
+        let Some(beyond) = &journey.beyond else {
+            return Ok(here);
+        };
+        rules::conditions(&here)?;
+        let there = beyond.ground.written_there(journey).await?;
+        drawn_once(CLUSTER, &there)?;
+        Ok(AuditEvents::from([here.to_vec(), there.to_vec()].concat()))
     }
 
     /// What must hold at the end of a journey whose operator was killed on the way, whether or not the one that runs now is at rest.
     pub async fn judge(&self, journey: &Journey) -> Result<()> {
         eventually(SOON, "a state that is true", async || rules::state(journey).await).await?;
-        rules::history(&journey.requests_since(self.mark).await?)
+        rules::history(&self.asked(journey).await?)
     }
 
     /// Waits until the operator rests in a world whose state is true.
@@ -304,7 +324,8 @@ impl Voyage {
                 read.push(Metrics::read(&url).await?);
             }
             has_settled(journey, &read).await?;
-            let silent = quiet(&self.proxy).await;
+            let beyond = journey.beyond.iter().map(|beyond| &beyond.proxy);
+            let silent = try_join_all([&self.proxy].into_iter().chain(beyond).map(quiet)).await;
             silent.context("the operator writes though all is done")?;
             rules::state(journey).await
         })

@@ -33,11 +33,15 @@ const BACK: Duration = Duration::from_secs(2);
 /// The courses have more of both than this, or they are not those that were meant.
 const FEWEST: usize = 15;
 
-/// The courses of a pattern: the usual one or, where everything is asked for, all but the one with a provider, which has tests of its own, and the
-/// one with two processes.
+fn is_alone(course: Course) -> bool {
+    !matches!(course, Course::Provider | Course::Shared | Course::Addons)
+}
+
+/// The courses of a pattern: the usual one or, where everything is asked for, all but the one with a provider, which has tests of its own, the
+/// one with two processes, and the one with add-ons, which the program `crashes` disturbs.
 fn courses(usual: Course) -> Result<Vec<Course>> {
     let every = every_position()?;
-    let wanted = |course: &Course| *course == usual || every && !matches!(course, Course::Provider | Course::Shared);
+    let wanted = |course: &Course| *course == usual || every && is_alone(*course);
     Ok(Course::ALL.into_iter().filter(wanted).collect())
 }
 
@@ -114,7 +118,7 @@ fn each(
         course.name()
     );
     ensure!(missed * 4 <= count, "{missed} of {count} journeys were not disturbed");
-    if matches!(course, Course::Remove | Course::Life) {
+    if course.is_emptied() {
         let namespaces: BTreeSet<String> = outcomes.into_iter().map(|outcome| outcome.namespace).collect();
         journey(async |journey| {
             let orphans = orphans(&journey.client, &namespaces).await?;
