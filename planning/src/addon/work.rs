@@ -62,10 +62,10 @@ impl Works {
         let is_taken_over = |key: &ObjectKey| {
             let charts = later.iter().filter(|stage| stage.key.action == StageAction::Apply);
             let mut syncs = charts.filter_map(|stage| self.syncs.get(&stage.key.name)?.get(key));
-            syncs.any(|sync| stands(&sync.state))
+            syncs.any(|sync| sync.state.is_settled())
         };
         let open = syncs.iter();
-        let open = open.filter(|(key, sync)| !stands(&sync.state) && !is_taken_over(key));
+        let open = open.filter(|(key, sync)| !sync.state.is_settled() && !is_taken_over(key));
         application(
             observed,
             &open.map(|(key, sync)| (key, &sync.state)).collect::<Vec<_>>(),
@@ -147,11 +147,6 @@ fn unready(observed: &AddonObserved, chart: &str) -> Option<Work> {
         }),
         Some(ChartSeen::Found(Rendering::Rendered { .. })) => None,
     }
-}
-
-/// Whether nothing about an object holds its stage up. One that somebody deleted, and that the drift policy leaves so, does not.
-fn stands(state: &SyncState) -> bool {
-    state.is_settled() || matches!(state, SyncState::Missing { .. })
 }
 
 /// The work of a stage that applies, of whose objects these are not as they are wanted.

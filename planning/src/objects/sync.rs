@@ -427,12 +427,15 @@ pub(super) fn drift_message(owner: OwnerKind, fields: &[String], managers: &[Str
 }
 
 impl SyncState {
-    /// Whether nothing about the object is left to do for this owner.
+    /// Whether nothing about the object is left to do for this owner. Of one that somebody deleted, and that the drift policy leaves so, nothing is.
     pub fn is_settled(&self) -> bool {
         match self {
-            Self::Synced | Self::Drifted { .. } | Self::Superseded { .. } | Self::Outgrown { .. } => true,
-            Self::Missing { .. }
-            | Self::Unverified
+            Self::Synced
+            | Self::Drifted { .. }
+            | Self::Missing { .. }
+            | Self::Superseded { .. }
+            | Self::Outgrown { .. } => true,
+            Self::Unverified
             | Self::Held { .. }
             | Self::Pending
             | Self::KindMissing

@@ -31,6 +31,7 @@ struct Addon {
     held: BTreeSet<ObjectKey>,
     kinds: BTreeSet<GroupKind>,
     words: BTreeMap<GroupKind, String>,
+    drift: DriftPolicy,
 }
 
 fn now() -> Timestamp {
@@ -120,6 +121,15 @@ impl Addon {
         self
     }
 
+    /// It has applied this, and somebody has deleted it.
+    fn misses(mut self, name: &str) -> Self {
+        let mut object = object();
+        object.memory.read = Some(Read::Absent);
+        self.objects.insert(key(name), object);
+        self.rows.push(row(name, "sha256:a"));
+        self
+    }
+
     fn holds(mut self, name: &str) -> Self {
         self.held.insert(key(name));
         self
@@ -136,7 +146,7 @@ impl Addon {
             unwatched: &self.words,
             forbidden: &self.kinds,
             held: &self.held,
-            drift: DriftPolicy::Correct,
+            drift: self.drift,
             prune: Prune {
                 limit: PruneLimit::default(),
                 annotation: None,
@@ -183,6 +193,21 @@ fn leftovers_go_once_all_that_is_wanted_stands_and_nothing_holds_them() {
     let settled = Addon::default().has("new").wants("new").has("old");
     let decisions = settled.set().installation(now());
     assert_eq!(actions(&decisions, &settled), [("delete", "old".to_owned())]);
+}
+
+#[test]
+fn leftovers_go_though_somebody_deleted_what_the_policy_does_not_make_again() {
+    for drift in [DriftPolicy::Warn, DriftPolicy::Ignore] {
+        let addon = Addon {
+            drift,
+            ..Addon::default()
+        };
+        let addon = addon.misses("new").wants("new").has("old");
+        let decisions = addon.set().installation(now());
+        let state = &decisions.wanted[&key("new")].state;
+        assert!(matches!(state, SyncState::Missing { .. }), "{drift}: {state:?}");
+        assert_eq!(actions(&decisions, &addon), [("delete", "old".to_owned())], "{drift}");
+    }
 }
 
 #[test]
