@@ -112,6 +112,9 @@ impl Workloads {
         };
         // Noted first: news of it must find whom they concern.
         let mut entries = self.followed();
+        if !entries.contains_key(uid) {
+            self.forget_earlier(&mut entries, (namespace, cluster));
+        }
         let followed = entries.entry(uid.to_owned()).or_insert_with(|| Followed {
             cluster: ClusterPlace::default(),
             part_of: String::new(),
@@ -142,6 +145,18 @@ impl Workloads {
         let followed = self.followed();
         let mut of_cluster = followed.iter().filter(|(_, followed)| followed.cluster == *cluster);
         of_cluster.any(|(uid, _)| self.clusters.keeps_silent(uid))
+    }
+
+    /// Ends what there is of Clusters that had this namespace and name before another one was made under them: whoever forgets places would keep them for that
+    /// one, whose kubeconfig they would read.
+    fn forget_earlier(&self, entries: &mut HashMap<String, Followed>, (namespace, cluster): (&str, &str)) {
+        entries.retain(|uid, followed| {
+            let is_earlier = followed.cluster.0 == namespace && followed.cluster.1 == cluster;
+            if is_earlier {
+                self.clusters.forget(uid);
+            }
+            !is_earlier
+        });
     }
 
     /// Something happened for which a cluster may answer now; see [`WorkloadClusters::hurry`].

@@ -267,6 +267,37 @@ async fn the_place_of_objects_is_that_of_one_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_a_cluster_that_another_one_of_its_name_takes_the_place_of_nothing_is_left() {
+    let mut world = World::new(&[]);
+    world.good("a");
+    world.reach();
+    world.hear(connected).await;
+    let earlier = world.reach().1.expect("a place");
+    let reach = |uid: &str, cluster: &str| {
+        let workloads = &world.workloads;
+        workloads.reach("fleet", cluster, uid, "mark of wharf", world.now).0
+    };
+    assert_eq!(
+        reach("another uid", "wharf"),
+        Connection::Connecting { since: world.now }
+    );
+    assert!(world.workloads.concerned(UID).is_none());
+    reach("uid of quay", "quay");
+    assert!(
+        world.workloads.concerned("another uid").is_some(),
+        "one of another name is none that it takes the place of"
+    );
+    sleep(Duration::from_secs(5)).await;
+    assert!(earlier.objects.is_empty());
+    let clusters = world.workloads.places().into_iter().map(|(cluster, _)| cluster);
+    assert_eq!(
+        clusters.collect::<Vec<_>>(),
+        [("fleet".to_owned(), "wharf".to_owned())],
+        "there is one way to it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn objects_say_themselves_which_chart_they_come_from() {
     let mut world = World::new(&[]);
     world.good("a");
