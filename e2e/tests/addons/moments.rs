@@ -214,8 +214,8 @@ impl Life<'_> {
     }
 
     /// What the ClusterAddon says to have been called, once it says so.
-    async fn was_called(&self, hook: Hook) -> Result<()> {
-        let wanted = format!("{}@{NEW}", hook.name());
+    async fn was_called(&self, hook: Hook, class: &str) -> Result<()> {
+        let wanted = format!("{}@{NEW}@{class}", hook.name());
         let noted = |addon: &ClusterAddon| addon.annotations().get(labels::HOOK_CALLED) == Some(&wanted);
         self.journey
             .until(&name_for(CLUSTER), &format!("the note {wanted}"), noted)
@@ -278,7 +278,7 @@ impl Life<'_> {
         for hook in [Hook::BeforeClusterUpgrade, Hook::BeforeControlPlaneUpgrade] {
             self.comes_to(hook, &OF_UPGRADE).await?;
             self.is_held_by(hook).await?;
-            self.was_called(Hook::BeforeClusterUpgrade).await?;
+            self.was_called(Hook::BeforeClusterUpgrade, class).await?;
             self.has([OLD, OLD, OLD]).await?;
             self.open(hook).await?;
         }
@@ -296,7 +296,7 @@ impl Life<'_> {
         self.web.release(Hold::Machines);
         for hook in [Hook::AfterWorkersUpgrade, Hook::AfterClusterUpgrade] {
             self.comes_to(hook, &OF_UPGRADE).await?;
-            self.was_called(after_workers).await?;
+            self.was_called(after_workers, class).await?;
             self.workers_are_new().await?;
             self.open(hook).await?;
         }

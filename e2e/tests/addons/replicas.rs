@@ -68,7 +68,7 @@ fn a_replica_that_does_not_lead_answers_the_hooks_and_carries_a_held_upgrade_to_
         lose_the_network(ground).await?;
         set_topology(journey, &new, "v1.35.0").await?;
         is_held_back(journey, ground).await?;
-        let noted = format!("{}@v1.35.0", Hook::BeforeClusterUpgrade.name());
+        let noted = format!("{}@v1.35.0@{new}", Hook::BeforeClusterUpgrade.name());
         let is_noted = |addon: &ClusterAddon| addon.annotations().get(labels::HOOK_CALLED) == Some(&noted);
         journey
             .until(&name_for(CLUSTER), "the call to be noted", is_noted)

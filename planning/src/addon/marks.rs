@@ -7,6 +7,7 @@ use crds::labels::{CLUSTER_ADDON_STAGE, CREATED_WITH, HOOK_CALLED, PAUSED, SKIP_
 use serde::{Deserialize, Serialize};
 
 use super::answer::{Call, HookAnswer, HookStatus, has_annotation, is_made_for};
+use super::cluster::ClusterSeen;
 use super::course::Kind;
 use super::hook::Hook;
 use super::target::Target;
@@ -33,28 +34,38 @@ pub enum CreatedWith {
     Class(String),
 }
 
-/// A hook that was called, and the Kubernetes version that the Cluster had then.
+/// A hook that was called, and what the Cluster wanted then: an upgrade that comes after that one may be to the same Kubernetes version, and then no hook
+/// is called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookCalled {
     /// The hook.
     pub hook: Hook,
     /// `spec.topology.version` of the request.
     pub version: String,
+    /// The class of the request.
+    pub class: String,
 }
 
 impl HookCalled {
     /// Reads the value of the annotation.
     pub fn parse(value: &str) -> Option<Self> {
-        let (hook, version) = value.split_once('@')?;
+        let (hook, rest) = value.split_once('@')?;
+        let (version, class) = rest.split_once('@')?;
         Some(Self {
             hook: Hook::named(hook)?,
             version: version.to_owned(),
+            class: class.to_owned(),
         })
     }
 
     /// The value of the annotation.
     pub fn text(&self) -> String {
-        format!("{}@{}", self.hook, self.version)
+        format!("{}@{}@{}", self.hook, self.version, self.class)
+    }
+
+    /// Whether it is about what the Cluster wants now.
+    pub(super) fn is_of(&self, cluster: &ClusterSeen) -> bool {
+        self.version == cluster.version() && self.class == cluster.class()
     }
 }
 
@@ -123,7 +134,7 @@ impl Marks {
 /// the add-ons we keep ours off.
 ///
 /// Whoever reaches the port can call, so that what is written must be bounded whatever a call says: it has to know the uid of the Cluster, which Cluster API
-/// sends (read in 1.10, 1.12, 1.13 and 1.14), its version has to be the one that the operator has seen of the Cluster and found its release to be for, and of one version later moments are written
+/// sends (read in 1.10, 1.12, 1.13 and 1.14), its class and version have to be those that the operator has seen of the Cluster and found its release to be for, and of these later moments are written
 /// over earlier ones alone. Where the operator has not looked yet, the call is made again after it has.
 pub fn noted(call: &Call, addon: &ClusterAddon, answer: &HookAnswer) -> Option<HookCalled> {
     let Call { hook, cluster, .. } = call;
@@ -141,16 +152,19 @@ pub fn noted(call: &Call, addon: &ClusterAddon, answer: &HookAnswer) -> Option<H
         return None;
     }
     let target = addon.status.as_ref().and_then(|status| status.target.as_ref());
-    if target.and_then(|target| target.kubernetes_version.as_deref()) != Some(cluster.version()) {
+    let is_wanted = target.is_some_and(|target| {
+        target.cluster_stack == cluster.class() && target.kubernetes_version.as_deref() == Some(cluster.version())
+    });
+    if !is_wanted {
         return None;
     }
     let called = Marks::of(addon).called;
-    let says_so = called.is_some_and(|called| {
-        called.version == cluster.version() && called.hook.last_of_moment() >= hook.last_of_moment()
-    });
+    let says_so =
+        called.is_some_and(|called| called.is_of(cluster) && called.hook.last_of_moment() >= hook.last_of_moment());
     (!says_so).then(|| HookCalled {
         hook: *hook,
         version: cluster.version().to_owned(),
+        class: cluster.class().to_owned(),
     })
 }
 

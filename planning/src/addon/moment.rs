@@ -20,7 +20,8 @@ use super::marks::HookCalled;
 /// Cluster API itself calls the hooks so: 1.10.5 `exp/topology/desiredstate/desired_state.go:417-556` and
 /// `internal/controllers/topology/cluster/reconcile_state.go:180-262`; 1.13.6 and 1.14.2 the same files with `lifecycle_hooks.go`. It knows one thing that
 /// cannot be seen in the Cluster: which set of workers has been told the version since 1.12, and which workers roll to a version only. So its call, noted as
-/// `called`, opens a moment of which the rest is there; it is never waited for.
+/// `called`, opens a moment of which the rest is there; it is never waited for. One about another class or version opens nothing: an upgrade of the same Kubernetes
+/// is one of its own, which no hook is called for.
 pub fn due(cluster: &ClusterSeen, called: Option<&HookCalled>) -> BTreeSet<Hook> {
     if cluster.deleting.is_some() {
         let hook = (!cluster.ok_to_delete && cluster.initialized).then_some(Hook::BeforeClusterDelete);
@@ -48,7 +49,7 @@ fn last_of_upgrade(cluster: &ClusterSeen, called: Option<&HookCalled>) -> Option
     // Whoever was called at a later moment of an upgrade has passed the earlier ones.
     let called = |first: Hook| {
         let upgrade = first..=Hook::AfterClusterUpgrade;
-        called.is_some_and(|called| called.version == version && upgrade.contains(&called.hook))
+        called.is_some_and(|called| called.is_of(cluster) && upgrade.contains(&called.hook))
     };
     if control_plane.is_at(version) {
         let is_over = called(Hook::AfterWorkersUpgrade) || workers_are_over(cluster);

@@ -157,7 +157,7 @@ fn a_call_is_noted_once_where_nothing_else_may_show_its_moment() {
         Hook::AfterClusterUpgrade,
     ];
     for hook in Hook::ALL {
-        let expected = opening.contains(&hook).then(|| format!("{hook}@v1.34.0"));
+        let expected = opening.contains(&hook).then(|| format!("{hook}@v1.34.0@{CLASS}"));
         assert_eq!(text(hook, "v1.34.0"), expected);
     }
     assert_eq!(
@@ -167,7 +167,11 @@ fn a_call_is_noted_once_where_nothing_else_may_show_its_moment() {
     );
     assert!(text(Hook::BeforeControlPlaneUpgrade, "v1.33.5").is_some());
 
-    let noted_before = led(&[(HOOK_CALLED, "BeforeClusterUpgrade@v1.34.0")]);
+    let before = |version: &str, class: &str| {
+        let called = format!("BeforeClusterUpgrade@{version}@{class}");
+        led(&[(HOOK_CALLED, called.as_str())])
+    };
+    let noted_before = before("v1.34.0", CLASS);
     let again = |hook| noted(&call(hook, "v1.34.0"), &noted_before, &held());
     assert_eq!(
         (
@@ -177,8 +181,9 @@ fn a_call_is_noted_once_where_nothing_else_may_show_its_moment() {
         (None, None)
     );
     assert!(again(Hook::AfterWorkersUpgrade).is_some());
-    let earlier = led(&[(HOOK_CALLED, "BeforeClusterUpgrade@v1.33.0")]);
-    assert!(noted(&call(Hook::BeforeClusterUpgrade, "v1.34.0"), &earlier, &held()).is_some());
+    for earlier in [before("v1.33.0", CLASS), before("v1.34.0", "docker-scs-1-33-v0")] {
+        assert!(noted(&call(Hook::BeforeClusterUpgrade, "v1.34.0"), &earlier, &held()).is_some());
+    }
 }
 
 #[test]
@@ -200,18 +205,20 @@ fn a_call_is_not_noted_where_that_changes_nothing_or_somebody_said_hands_off() {
 #[test]
 fn whatever_forged_calls_say_no_more_is_noted_than_the_moments_of_one_upgrade() {
     let mut addon = led(&[]);
-    let cluster = |uid: &str, version: &str| {
-        let mut cluster = cluster_value(CLASS, version);
+    let cluster = |uid: &str, version: &str, class: &str| {
+        let mut cluster = cluster_value(class, version);
         cluster["metadata"]["uid"] = json!(uid);
         cluster
     };
     let large = format!("v1.34.0-{}", "x".repeat(200_000));
+    let versions = ["v1.34.0", "v1.33.0", "v1.35.0", "", large.as_str()];
+    let asked = versions.map(|version| [CLASS, "docker-scs-1-33-v0"].map(|class| (version, class)));
     let mut written = Vec::new();
     for _ in 0..3 {
         for hook in Hook::ALL {
             for uid in ["", "uid-0", "uid-1"] {
-                for version in ["v1.34.0", "v1.33.0", "v1.35.0", "", &large] {
-                    let request = json!({ "cluster": cluster(uid, version), "toKubernetesVersion": version });
+                for (version, class) in asked.into_iter().flatten() {
+                    let request = json!({ "cluster": cluster(uid, version, class), "toKubernetesVersion": version });
                     let call = Call::read(hook, request.to_string().as_bytes()).expect("a call");
                     let Some(called) = noted(&call, &addon, &held()) else {
                         continue;
@@ -224,7 +231,8 @@ fn whatever_forged_calls_say_no_more_is_noted_than_the_moments_of_one_upgrade() 
             }
         }
     }
-    assert_eq!(written, ["BeforeClusterUpgrade@v1.34.0", "AfterWorkersUpgrade@v1.34.0"]);
+    let moments = [Hook::BeforeClusterUpgrade, Hook::AfterWorkersUpgrade];
+    assert_eq!(written, moments.map(|hook| format!("{hook}@v1.34.0@{CLASS}")));
 }
 
 #[test]

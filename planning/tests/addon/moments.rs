@@ -6,7 +6,7 @@ use crate::given::{at, cluster};
 
 /// The last hook of an upgrade that is due.
 fn last(cluster: &ClusterSeen, called: Option<&str>) -> Option<Hook> {
-    let called = called.map(|value| HookCalled::parse(value).expect("a call"));
+    let called = called.map(|value| HookCalled::parse(&format!("{value}@{}", cluster.class())).expect("a call"));
     let due = due(cluster, called.as_ref());
     let upgrade = || Hook::ALL[2..8].iter().copied();
     let last = upgrade().filter(|hook| due.contains(hook)).max();
@@ -111,6 +111,20 @@ fn an_upgrade_is_over_when_cluster_api_says_so_in_its_minor() {
         cluster.workers_roll = rolls;
         assert_eq!(last(&cluster, called), expected, "{cluster:?} {called:?}");
     }
+}
+
+/// Cluster API calls no hook for it, and the class of the upgrade before may have been called about.
+#[test]
+fn a_call_about_the_class_before_ends_no_upgrade_of_the_same_kubernetes() {
+    let mut cluster = cluster("v1.34.0", "v1.34.0", "v1.34.0");
+    cluster.workers_roll = true;
+    let due_after = |class: &str| {
+        let called = HookCalled::parse(&format!("AfterClusterUpgrade@v1.34.0@{class}")).expect("a call");
+        due(&cluster, Some(&called)).contains(&Hook::AfterWorkersUpgrade)
+    };
+    assert!(due_after(cluster.class()), "Cluster API knows better");
+    assert!(!due_after("docker-scs-1-33-v0"));
+    assert_eq!(HookCalled::parse("AfterClusterUpgrade@v1.34.0"), None, "of no class");
 }
 
 #[test]

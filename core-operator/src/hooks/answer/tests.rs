@@ -295,6 +295,11 @@ fn ours() -> World {
     }
 }
 
+/// What a call of a hook about what [`upgrade`] wants leaves behind.
+fn note_of(hook: &str) -> Value {
+    json!({ "clusterstack.x-k8s.io/hook-called": format!("{hook}@{VERSION}@{CLASS}") })
+}
+
 fn with_addon(annotations: &Value) -> World {
     World {
         addons: vec![addon(annotations)],
@@ -542,8 +547,7 @@ async fn a_call_is_noted_beside_its_answer_however_long_that_takes() {
         tokio::task::yield_now().await;
     }
     time::sleep(Duration::from_secs(1)).await;
-    let annotations = json!({ "clusterstack.x-k8s.io/hook-called": "BeforeClusterUpgrade@v1.34.0" });
-    let patch = json!({ "metadata": { "uid": "uid-7", "annotations": annotations } });
+    let patch = json!({ "metadata": { "uid": "uid-7", "annotations": note_of("BeforeClusterUpgrade") } });
     assert_eq!(
         world.written(),
         [(name_for("web"), patch)],
@@ -559,7 +563,7 @@ async fn a_call_is_noted_beside_its_answer_however_long_that_takes() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_where_it_would_change_nothing() {
-    let noted = with_addon(&json!({ "clusterstack.x-k8s.io/hook-called": "BeforeClusterUpgrade@v1.34.0" }));
+    let noted = with_addon(&note_of("BeforeClusterUpgrade"));
     let replica = Replica::new(&noted).await;
     replica.upgrade(&upgrade(12, CLASS)).await;
     replica.upgrade(&upgrade(12, "quick-start")).await;
@@ -573,7 +577,7 @@ async fn nothing_is_written_where_it_would_change_nothing() {
 /// Whoever reaches the port, without any login, says what he likes.
 #[tokio::test(start_paused = true)]
 async fn forged_calls_write_no_more_than_what_cluster_api_would_have_had_written() {
-    let world = with_addon(&json!({ "clusterstack.x-k8s.io/hook-called": "AfterWorkersUpgrade@v1.34.0" }));
+    let world = with_addon(&note_of("AfterWorkersUpgrade"));
     let replica = Replica::new(&world).await;
     let large = format!("v1.34.0-{}", "x".repeat(200_000));
     for version in ["v1.33.0", "v1.35.0", "", &large, VERSION] {

@@ -184,8 +184,9 @@ impl World {
 
     /// A call whose answer holds nothing up.
     fn mark(&mut self, hook: Hook) {
+        let called = format!("{hook}@{}@{}", self.version, self.releases[self.class].class);
         let annotations = self.addon.metadata.annotations.get_or_insert_default();
-        annotations.insert(HOOK_CALLED.to_owned(), format!("{hook}@{}", self.version));
+        annotations.insert(HOOK_CALLED.to_owned(), called);
         self.shown();
     }
 
