@@ -23,7 +23,7 @@ use crate::{
         CLUSTER, CLUSTER_API, Ground, class, control_plane, course, on_the_newest, release_of, status, until_addon,
         until_cluster,
     },
-    reshaped::{NOTE, STAGES},
+    reshaped::{KEPT, LOGBOOK, NOTE, STAGES, form_of_logbook, is_forgotten, logbook},
     stack::{self, Expected},
 };
 
@@ -157,6 +157,7 @@ async fn with_a_beacon(journey: &Journey, version: &str, timeout: &str) -> Resul
     let source = StackSource::quay("v2")?;
     let note = std::fs::read_to_string(source.path().join(NOTE)).context("failed to read the lighthouse")?;
     source.write(NOTE, &format!("{note}{BEACON}"))?;
+    source.write(LOGBOOK, KEPT)?;
     source.replace(
         STAGES,
         "    action: delete\n",
@@ -172,7 +173,7 @@ async fn waits_for_the_beacon(journey: &Journey, ground: &Ground, class: &str, v
     journey.apply(cluster(CLUSTER, class, KUBERNETES, 1)).await?;
     let beacon = json!({ "spec": { "type": "LoadBalancer" } });
     let beacon = Expected::new(("v1", "Service"), BEACON_OF_CLUSTER, "lighthouse", beacon);
-    let wanted = [stack::expected(version), vec![beacon]].concat();
+    let wanted = [stack::expected(version), vec![beacon, logbook()]].concat();
     ground.complete_with(journey, class, version, &wanted).await?;
     let services: Api<Service> = Api::namespaced(ground.workload.client(), BEACON_OF_CLUSTER.0);
     kept_by(&services, &[CLEANUP]).await?;
@@ -181,7 +182,7 @@ async fn waits_for_the_beacon(journey: &Journey, ground: &Ground, class: &str, v
     let what = deleting_the_beacon();
     until_addon(journey, "the stage to say which object holds it up", |status| {
         let message = status.stages.first().and_then(|stage| stage.message.as_deref());
-        message.is_some_and(|message| message.contains(&what))
+        message.is_some_and(|message| message.contains(&what)) && is_forgotten(status)
     })
     .await?;
     let beacon = services.get(BEACON_OF_CLUSTER.1).await?;
@@ -210,20 +211,24 @@ async fn kept_by(services: &Api<Service>, finalizers: &[&str]) -> Result<()> {
     patched.map(drop).context("failed to write finalizers")
 }
 
-/// F13: not only has it to be asked for that it goes, it has to be gone; its name is one that only the values of the cluster know.
+/// F13: not only has it to be asked for that it goes, it has to be gone; its name is one that only the values of the cluster know. What says that it is to
+/// be kept holds nothing up.
 #[test]
 fn f13_a_cluster_that_is_deleted_waits_until_its_load_balancer_is_gone_and_for_no_longer_than_its_stages_may_take()
 -> Result<()> {
     on_the_newest(async |journey, ground| {
         let patient = with_a_beacon(journey, "v4", "").await?;
         let hasty = with_a_beacon(journey, "v5", "    timeout: 30s\n").await?;
+        let client = ground.workload.client();
         let services = waits_for_the_beacon(journey, ground, &patient, "v4").await?;
         says_what_holds_it_up(journey, ground, &deleting_the_beacon()).await?;
         kept_by(&services, &[]).await?;
         both_are_gone(journey).await?;
         let left = services.get_opt(BEACON_OF_CLUSTER.1).await?;
         ensure!(left.is_none(), "{left:#?}");
+        let logbook = form_of_logbook(&client).await?;
 
+        // Another cluster of the name finds what was kept.
         let services = waits_for_the_beacon(journey, ground, &hasty, "v5").await?;
         let addon = journey.api::<ClusterAddon>().get(&name_for(CLUSTER)).await?;
         let deadline = status(&addon).hook.and_then(|hook| hook.deadline);
@@ -232,6 +237,8 @@ fn f13_a_cluster_that_is_deleted_waits_until_its_load_balancer_is_gone_and_for_n
         ensure!(Timestamp::now() >= deadline, "it went before {deadline}");
         let left = services.get(BEACON_OF_CLUSTER.1).await?;
         ensure!(left.finalizers() == [CLEANUP], "{:?}", left.metadata);
+        let now = form_of_logbook(&client).await?;
+        ensure!(now == logbook, "{now:?} instead of {logbook:?}");
         Ok(())
     })
 }

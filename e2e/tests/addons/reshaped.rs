@@ -1,7 +1,14 @@
 //! Changes to the source of the stack `shim-quay` that make further releases of it.
 
-use anyhow::Result;
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use crds::ClusterAddonStatus;
 use e2e::releases::StackSource;
+use kube::Client;
+use serde_json::json;
+
+use crate::stack::{self, Expected, Form};
 
 /// The list of stages.
 pub(crate) const STAGES: &str = "clusteraddon.yaml";
@@ -21,6 +28,48 @@ spec:
   selector:
     app: {{ .Release.Name }}-lighthouse
 ";
+
+/// A file of the lighthouse, and what is in it: a ConfigMap that stays when nobody wants it any more.
+pub(crate) const LOGBOOK: &str = "cluster-addon/lighthouse/templates/logbook.yaml";
+pub(crate) const KEPT: &str = "apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-logbook
+  namespace: quay
+  annotations:
+    helm.sh/resource-policy: keep
+data:
+  entries: none
+";
+const NAME_OF_LOGBOOK: &str = "cluster-addon-logbook";
+
+/// What comes of that.
+pub(crate) fn logbook() -> Expected {
+    let holds = json!({ "data": { "entries": "none" } });
+    Expected::new(("v1", "ConfigMap"), ("quay", NAME_OF_LOGBOOK), "lighthouse", holds)
+}
+
+/// The form of the logbook, which is there.
+pub(crate) async fn form_of_logbook(client: &Client) -> Result<BTreeMap<String, Form>> {
+    stack::forms(client, &[logbook()]).await
+}
+
+/// Whether the status says nothing of the logbook.
+pub(crate) fn is_forgotten(status: &ClusterAddonStatus) -> bool {
+    status.resources.iter().all(|row| row.name != NAME_OF_LOGBOOK)
+}
+
+/// The logbook is as it was, and nobody looks after it any more.
+pub(crate) async fn is_left(
+    client: &Client,
+    status: &ClusterAddonStatus,
+    before: &BTreeMap<String, Form>,
+) -> Result<()> {
+    ensure!(is_forgotten(status), "{:#?}", status.resources);
+    let now = form_of_logbook(client).await?;
+    ensure!(now == *before, "{now:?} instead of {before:?}");
+    Ok(())
+}
 
 /// Adds a chart without objects.
 pub(crate) fn add_chart(source: &StackSource, name: &str) -> Result<()> {

@@ -204,17 +204,24 @@ fn a6_a_class_with_the_same_add_ons_writes_nothing_to_the_workload_cluster() -> 
 /// How long the Go operator asked before it took a stage that still waits for done.
 const PATIENCE_OF_THE_GO_OPERATOR: SignedDuration = SignedDuration::from_secs(20);
 
-/// A9, F5: and what the release no longer has goes when all of them are done, not before.
+/// A9, F5: and what the release no longer has goes when all of them are done, not before; but what says that it is to be kept stays.
 #[test]
 fn a9_f5_an_upgrade_of_the_same_kubernetes_waits_for_its_first_stage_for_as_long_as_it_takes_and_then_does_the_rest()
 -> Result<()> {
     on_the_newest(async |journey, ground| {
-        let first = class(journey, "v2", "v2").await?;
+        let source = StackSource::quay("v2")?;
+        source.write(reshaped::LOGBOOK, reshaped::KEPT)?;
+        let first = journey.releases.publish_stack(&source.path(), "v2")?;
+        release_of(journey, &first, "v2", "v2").await?;
         let second = journey.releases.publish_next(&without_its_service()?.path())?;
         release_of(journey, &second, "v2", "v3").await?;
         journey.apply(cluster(CLUSTER, &first, "v1.35.0", 1)).await?;
-        ground.complete(journey, &first, "v2").await?;
-        waits_and_does_the_rest(journey, ground, &second).await
+        let wanted = [stack::expected("v2"), vec![reshaped::logbook()]].concat();
+        ground.complete_with(journey, &first, "v2", &wanted).await?;
+        let logbook = reshaped::form_of_logbook(&ground.workload.client()).await?;
+        waits_and_does_the_rest(journey, ground, &second).await?;
+        let addon = journey.api::<ClusterAddon>().get(&name_for(CLUSTER)).await?;
+        reshaped::is_left(&ground.workload.client(), &status(&addon), &logbook).await
     })
 }
 
