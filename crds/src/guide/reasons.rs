@@ -221,8 +221,8 @@ pub const REASONS: &[Entry<Reason>] = &[
         word: Reason::Contested,
         means: "Somebody undid our changes three times in ten minutes.",
         reader: "Stop the other writer, whom the message names.",
-        operator: "Leaves the object alone until the time that the message says, then tries again; at once when the release, or the stack of an \
-                   object of a provider, is annotated with `requestedAt`.",
+        operator: "Leaves the object alone until the time that the message says, then tries again; at once when the release, the \
+                   ClusterAddon, or the stack of an object of a provider is annotated with `requestedAt`.",
     },
     Entry {
         word: Reason::FailedToDeleteObjects,

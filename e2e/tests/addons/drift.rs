@@ -19,7 +19,7 @@ use kube::Api;
 use serde_json::json;
 
 use crate::{
-    changed::{IMAGE, change_the_agent, delete_the_note},
+    changed::{IMAGE, change_the_agent, delete_the_note, image_of},
     ground::{CLUSTER, Ground, ask, on_the_newest, set_topology, status, until_addon},
     stack,
 };
@@ -44,12 +44,18 @@ async fn two_classes(journey: &Journey, drift: DriftPolicy) -> Result<[String; 2
     Ok([first, class(journey, &source, "v3", drift).await?])
 }
 
-fn row<'a>(status: &'a ClusterAddonStatus, kind: &str, (namespace, name): (&str, &str)) -> Option<&'a Resource> {
+/// What the status says of an object.
+pub(crate) fn row<'a>(
+    status: &'a ClusterAddonStatus,
+    kind: &str,
+    (namespace, name): (&str, &str),
+) -> Option<&'a Resource> {
     let mut rows = status.resources.iter();
     rows.find(|row| (row.kind.as_str(), row.namespace.as_str(), row.name.as_str()) == (kind, namespace, name))
 }
 
-fn says(row: Option<&Resource>, words: &[&str]) -> bool {
+/// Whether that is in all these words that it is not as it is wanted.
+pub(crate) fn says(row: Option<&Resource>, words: &[&str]) -> bool {
     row.is_some_and(|row| {
         row.status == Some(SyncStatus::NotSynced) && words.iter().all(|word| row.error.contains(word))
     })
@@ -65,9 +71,9 @@ fn is_drifted(status: &ClusterAddonStatus, so: ConditionStatus) -> bool {
 pub(crate) async fn as_left(ground: &Ground) -> Result<()> {
     let client = ground.workload.client();
     let agents: Api<Deployment> = Api::namespaced(client.clone(), stack::AGENT.0);
-    let agent = serde_json::to_value(agents.get(stack::AGENT.1).await?.spec)?;
-    let image = &agent["template"]["spec"]["containers"][0]["image"];
-    ensure!(image == IMAGE, "the image is {image}");
+    let agent = agents.get(stack::AGENT.1).await?;
+    let image = image_of(&agent);
+    ensure!(image == Some(IMAGE), "the image is {image:?}");
     let notes: Api<ConfigMap> = Api::namespaced(client, stack::NOTE.0);
     let note = notes.get_opt(stack::NOTE.1).await?;
     ensure!(note.is_none(), "{note:#?}");
