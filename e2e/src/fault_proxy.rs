@@ -17,6 +17,7 @@
 mod asked;
 mod delay;
 mod forward;
+mod instead;
 mod overlooked;
 mod past;
 mod storm;
@@ -146,6 +147,11 @@ impl FaultProxy {
     /// How every request is treated from now on, until the next call.
     pub fn set_weather(&self, weather: Weather) {
         self.state.weather.send_replace(weather);
+    }
+
+    /// From now on whoever asks for this path (without a query) gets these bytes as JSON, in this encoding, and the API server hears nothing of it.
+    pub fn say_instead(&self, path: &str, encoding: Option<&'static str>, body: Vec<u8>) {
+        self.state.instead.say(path, encoding, body);
     }
 
     /// Breaks every watch that runs, in the middle of its body. New ones are welcome.

@@ -30,6 +30,7 @@ use tokio::{sync::watch, time::sleep};
 use super::{
     asked::{Asked, Place, Verb, is_watch, value_of, with_pairs},
     delay::{Claimed, Delays},
+    instead::Instead,
     past::Standstill,
     storm::{Fault, Interruption, Storm},
     strike::{Ledger, Point, Verdict, is_write},
@@ -53,6 +54,7 @@ pub(super) type Outcome = io::Result<Response<Body>>;
 pub(super) struct Forwarder {
     pub(super) ledger: Ledger,
     pub(super) delays: Delays,
+    pub(super) instead: Instead,
     pub(super) weather: watch::Sender<Weather>,
     pub(super) storm: Storm,
     pub(super) standstill: Standstill,
@@ -87,6 +89,7 @@ impl Forwarder {
         Ok(Self {
             ledger: Ledger::default(),
             delays: Delays::default(),
+            instead: Instead::default(),
             weather: watch::Sender::default(),
             storm: Storm::default(),
             standstill: Standstill::default(),
@@ -116,6 +119,9 @@ impl Forwarder {
         }
         if let Some(status) = weather.refusal(is_write(&request)) {
             return refuse(status);
+        }
+        if let Some(said) = self.instead.answer(request.uri().path()) {
+            return said.map(|answer| answer.map(filled));
         }
         let verdict = self.ledger.judge(&request);
         let request = received(request).await?;

@@ -6,6 +6,7 @@ mod bombs;
 mod honest;
 mod kubeconfigs;
 mod memory;
+mod published;
 mod releases;
 mod servers;
 

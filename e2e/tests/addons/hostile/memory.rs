@@ -1,5 +1,5 @@
 //! API servers of clusters whose answers have no more bytes than others, and would take all memory: trees of empty maps, lists and names without end. All at once before
-//! an operator of their own, so that what it holds at most is what they made of it.
+//! an operator of their own, so that what it holds at most is what they made of it; and then others that [publish](super::published) as much.
 
 use std::{fs, sync::Arc};
 
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{
     Attack, STACK,
     honest::Honest,
-    operate,
+    operate, published,
     releases::{STAGES, TEMPLATE, honest_source, stages_that_wait},
     servers::{self, Attacker, JSON, VERSION, are_asked, ok},
 };
@@ -29,9 +29,9 @@ use super::{
 const MOST_MEMORY: f64 = 430.0;
 
 /// A map of one field: eight bytes with a comma, five of the parts that are counted, and seven hundred bytes in memory.
-const MAP: &str = r#"{"a":0}"#;
+pub(super) const MAP: &str = r#"{"a":0}"#;
 /// So many of them have fewer bytes than an object may have, and take 700 MB.
-const BEYOND: usize = 1_000_000;
+pub(super) const BEYOND: usize = 1_000_000;
 /// So many have almost as many parts as an answer may have (500,000).
 const ALMOST: usize = 95_000;
 /// Beyond what is remembered.
@@ -47,10 +47,12 @@ struct Classes {
     honest: String,
     waiting: String,
     looking: String,
+    /// What its stage waits for is checked against what the API server publishes.
+    checked: String,
 }
 
 fn publish(journey: &Journey) -> Result<Classes> {
-    let [waiting, looking] = [honest_source()?, honest_source()?];
+    let [waiting, looking, checked] = [honest_source()?, honest_source()?, honest_source()?];
     let objects = ["a", "b", "c"].map(|key| {
         (
             key,
@@ -62,16 +64,18 @@ fn publish(journey: &Journey) -> Result<Classes> {
     waiting.write(STAGES, &stages_that_wait(&objects, expression))?;
     let template = fs::read_to_string(looking.path().join(TEMPLATE)).context("failed to read a template")?;
     looking.write(TEMPLATE, &format!("{LOOKUP}{template}"))?;
+    checked.write(STAGES, &stages_that_wait(&published::AWAITED, published::CONDITION))?;
     let publish = |source: &StackSource, version| journey.releases.publish_stack(&source.path(), version);
     Ok(Classes {
         honest: publish(&honest_source()?, "v1")?,
         waiting: publish(&waiting, "v2")?,
         looking: publish(&looking, "v3")?,
+        checked: publish(&checked, "v4")?,
     })
 }
 
 /// A list of so many of these.
-fn list_of(part: &str, count: usize) -> String {
+pub(super) fn list_of(part: &str, count: usize) -> String {
     format!("[{}]", vec![part; count].join(","))
 }
 
@@ -331,8 +335,9 @@ async fn few_bytes_take_little_memory(journey: &mut Journey) -> Result<()> {
     attackers.extend(of_much(&classes).await?);
 
     let mut operator = operate(journey, &["--allow-workload-loopback"]).await?;
-    journey.stack(STACK, json!({ "versions": ["v1", "v2", "v3"] })).await?;
-    for class in [&classes.honest, &classes.waiting, &classes.looking] {
+    let versions = ["v1", "v2", "v3", "v4"];
+    journey.stack(STACK, json!({ "versions": versions })).await?;
+    for class in [&classes.honest, &classes.waiting, &classes.looking, &classes.checked] {
         journey.release_ready(class).await?;
     }
     let attacks = || attackers.iter().map(|attacker| &attacker.attack);
@@ -342,6 +347,7 @@ async fn few_bytes_take_little_memory(journey: &mut Journey) -> Result<()> {
     are_asked(&attackers).await?;
     honest.is_complete(journey).await?;
     honest.is_served_until_told(journey, attacks()).await?;
+    published::all_are_served(journey, &honest, &classes.checked).await?;
     let usage = Usage::of(process)?;
     eprintln!("{usage:?}");
     ensure!(usage.peak_mib < MOST_MEMORY, "{usage:?}");
