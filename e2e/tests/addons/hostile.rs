@@ -291,10 +291,12 @@ impl Scene {
         let Releases {
             honest,
             spy,
+            looker,
             mut attacks,
             versions,
         } = releases::publish(journey, &bait)?;
         attacks.extend(kubeconfigs::refused(served.kubeconfig(), &bait, &decoy.place())?);
+        attacks.push(kubeconfigs::beyond_its_rights(&workload, &looker).await?);
         attacks.extend(references(&elsewhere));
         let good = served.kubeconfig().as_bytes();
         Ok(Self {

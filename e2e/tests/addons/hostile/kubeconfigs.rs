@@ -1,7 +1,12 @@
 //! Kubeconfigs that would lead the operator elsewhere, or make it do what it has no reason to do.
 
+use std::fs;
+
 use anyhow::{Context, Result};
 use crds::conditions::ConditionType;
+use e2e::{ControlPlane, Identity};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 
 use super::{Attack, bait::Bait, bombs::laughter};
@@ -16,6 +21,43 @@ type Wrong<'a> = (&'static str, &'a str, Box<dyn Fn(&mut Parts<'_>)>);
 struct Parts<'a> {
     cluster: &'a mut Value,
     user: &'a mut Value,
+}
+
+/// A good one of somebody who may do everything with `ConfigMaps` there and read no Secret, and a class whose chart looks one up: nobody else reads it
+/// for the chart.
+pub(super) async fn beyond_its_rights(workload: &ControlPlane, class: &str) -> Result<Attack> {
+    const NAME: &str = "looks-beyond-its-rights";
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let namespace = "kube-system";
+    let role: ClusterRole = serde_json::from_value(json!({
+        "metadata": { "name": NAME },
+        "rules": [
+            { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"] },
+            {
+                "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+                "verbs": ["get", "list", "watch"],
+            },
+        ],
+    }))?;
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({
+        "metadata": { "name": NAME },
+        "subjects": [{ "kind": "ServiceAccount", "namespace": namespace, "name": NAME }],
+        "roleRef": { "kind": "ClusterRole", "apiGroup": GROUP, "name": NAME },
+    }))?;
+    let (client, as_it_is) = (workload.client(), PostParams::default());
+    Api::all(client.clone()).create(&as_it_is, &role).await?;
+    Api::all(client).create(&as_it_is, &binding).await?;
+    let path = workload
+        .kubeconfig_for(&Identity::service_account(namespace, NAME))
+        .await?;
+    let kubeconfig = fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
+    Ok(Attack {
+        cluster: NAME.to_owned(),
+        class: Some(class.to_owned()),
+        kubeconfig: Some(kubeconfig),
+        words: vec!["failed to look up v1 Secret for a chart: secrets \"treasure\" is forbidden".to_owned()],
+        ..Attack::default()
+    })
 }
 
 /// All that are refused for a field, made of a good one. A decoy would be asked by whoever followed them.

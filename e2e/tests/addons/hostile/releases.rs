@@ -37,6 +37,10 @@ const HONEST: [(&str, &str); 5] = [
     ),
 ];
 
+/// What is in a Secret of the cluster.
+const LOOKED_UP: &str =
+    r#"{{ dig "data" "password" "" (lookup "v1" "Secret" "kube-system" "treasure") | b64dec | quote }}"#;
+
 /// The source of one with nothing wrong.
 pub(super) fn honest_source() -> Result<StackSource> {
     stack_of(&HONEST)
@@ -64,6 +68,8 @@ pub(super) struct Releases {
     pub(super) honest: String,
     /// It asks politely, and is given nothing.
     pub(super) spy: String,
+    /// It looks up a Secret of its own cluster.
+    pub(super) looker: String,
     pub(super) attacks: Vec<Attack>,
     pub(super) versions: Vec<String>,
 }
@@ -81,6 +87,9 @@ pub(super) fn publish(journey: &Journey, bait: &Bait) -> Result<Releases> {
     let spies = honest_source()?;
     spies.write(TEMPLATE, &spying(journey, bait))?;
     let spy = publish(&spies)?;
+    let lookers = honest_source()?;
+    lookers.write(TEMPLATE, &format!("{}  treasure: {LOOKED_UP}\n", HONEST[4].1))?;
+    let looker = publish(&lookers)?;
     let mut attacks = Vec::new();
     let gaining = of_values(bait).into_iter().chain(of_charts(bait)).chain(of_stages());
     let bombs = bombs::of_values()
@@ -105,6 +114,7 @@ pub(super) fn publish(journey: &Journey, bait: &Bait) -> Result<Releases> {
     Ok(Releases {
         honest,
         spy,
+        looker,
         attacks,
         versions,
     })
