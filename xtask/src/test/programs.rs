@@ -16,8 +16,10 @@ use crate::{
 };
 
 /// The programs that take a minute and more, the longest first: begun last, one of them would run alone while the other lane has nothing left. Those that
-/// keep both processors busy by themselves do not stand beside each other; what `jobs` does between them is mostly waiting.
-const LONG: [&str; 17] = [
+/// keep both processors busy by themselves do not stand beside each other; what `jobs` does between them is mostly waiting. The two tests at a time of
+/// `addons` wait for Cluster API as often as they compute, so that the heaviest of the others run beside them.
+const LONG: [&str; 18] = [
+    "e2e --test addons",
     "e2e --test journeys",
     "e2e --test crashes",
     "e2e --test jobs",
@@ -28,7 +30,7 @@ const LONG: [&str; 17] = [
     "openstack-lab --test real_facts",
     "provider-openstack --test lab",
     "e2e --test cluster_api",
-    "e2e --test addons",
+    "e2e --test shim",
     "e2e --test hooks",
     "e2e --test idle",
     "e2e --test demo",
