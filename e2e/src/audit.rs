@@ -53,10 +53,11 @@ impl AuditLog {
 
     /// Now: everything that arrived so far lies before this mark.
     pub async fn mark(&self) -> Result<Mark> {
-        let text = self.settled(0).await?;
+        // The line of what is asked for now comes behind all that is there: a log of many journeys is not read from its beginning.
+        let (begin, text) = self.settled(self.end()?.offset).await?;
         let line = text.lines().next_back().context("the marker has no line")?;
         Ok(Mark {
-            offset: text.len() as u64,
+            offset: begin + text.len() as u64,
             received: parse(line)?.request_received_timestamp,
         })
     }
@@ -93,7 +94,7 @@ impl AuditLog {
 
     /// The events since `mark` whose lines contain a word: what is in no such line is not even parsed.
     pub async fn told(&self, mark: Mark, word: &str) -> Result<AuditEvents> {
-        let text = self.settled(mark.offset).await?;
+        let (_, text) = self.settled(mark.offset).await?;
         let events: Vec<AuditEvent> = text
             .lines()
             .filter(|line| find(line.as_bytes(), word.as_bytes()).is_some())
@@ -102,9 +103,9 @@ impl AuditLog {
         Ok(AuditEvents { events }.filter(|event| event.received >= mark.received))
     }
 
-    /// The log from `start` to a marker request made now. The log has its events in the order in which answers ended, so
-    /// every earlier answer lies before the marker.
-    async fn settled(&self, start: u64) -> Result<String> {
+    /// The log from `start` to a marker request made now, and where in the file that begins. The log has its events in the order in which answers
+    /// ended, so every earlier answer lies before the marker.
+    async fn settled(&self, start: u64) -> Result<(u64, String)> {
         let number = NEXT_MARKER.fetch_add(1, Ordering::Relaxed);
         let marker = format!("{MARKER}{}-{number}\"", std::process::id());
         let path = marker.trim_end_matches('"');
@@ -113,29 +114,30 @@ impl AuditLog {
             .await
             .context("failed to mark the audit log")?;
         let what = format!("{path} to be in the audit log");
-        let text = eventually(SETTLE_DEADLINE, what, async || {
-            let mut text = self.whole_lines(start).await?;
+        let (begin, text) = eventually(SETTLE_DEADLINE, what, async || {
+            let (begin, mut text) = self.whole_lines(start).await?;
             let position = rfind(&text, marker.as_bytes()).ok_or_else(|| anyhow!("{} bytes without it", text.len()))?;
             let end = find(&text[position..], b"\n").ok_or_else(|| anyhow!("half of its line"))?;
             text.truncate(position + end + 1);
-            Ok::<_, anyhow::Error>(text)
+            Ok::<_, anyhow::Error>((begin, text))
         })
         .await?;
-        String::from_utf8(text).context("the audit log is not text")
+        Ok((begin, String::from_utf8(text).context("the audit log is not text")?))
     }
 
-    /// The lines that begin at `start` or later: the end of the file, when somebody looked for it, may have been in the middle of a line.
-    async fn whole_lines(&self, start: u64) -> Result<Vec<u8>> {
+    /// The lines that begin at `start` or later, and where the first does: the end of the file, when somebody looked for it, may have been in the middle
+    /// of a line.
+    async fn whole_lines(&self, start: u64) -> Result<(u64, Vec<u8>)> {
         let mut file = File::open(&self.path).await?;
         let mut text = Vec::new();
         let Some(before) = start.checked_sub(1) else {
             file.read_to_end(&mut text).await?;
-            return Ok(text);
+            return Ok((0, text));
         };
         file.seek(SeekFrom::Start(before)).await?;
         file.read_to_end(&mut text).await?;
         let first = find(&text, b"\n").ok_or_else(|| anyhow!("half of a line"))?;
-        Ok(text.split_off(first + 1))
+        Ok((start + first as u64, text.split_off(first + 1)))
     }
 }
 
