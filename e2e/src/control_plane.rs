@@ -47,6 +47,8 @@ pub struct Options {
     /// Has every CRD of [`definitions`] before its controllers start. The garbage collector looks for kinds at its start, and
     /// then every 30 seconds: until it knows a kind, what is owned outlives its owner.
     pub crds: bool,
+    /// Of these, none of the real providers of Cluster API, which are half of all and two thirds of their bytes: for tests that play providers.
+    pub played_providers: bool,
     /// Also runs the scheduler and the controllers of Deployments, Jobs and their like; without nodes, Pods stay pending.
     pub workloads: bool,
     /// Serves there instead of on loopback, and has what a kubelet asks for.
@@ -127,7 +129,12 @@ impl ControlPlane {
         };
         started.ready().await?;
         if options.crds {
-            definitions::install(&started.client, &definitions::all(lab)?).await?;
+            let definitions = if options.played_providers {
+                definitions::without_providers(lab)?
+            } else {
+                definitions::all(lab)?
+            };
+            definitions::install(&started.client, &definitions).await?;
         }
         for (name, command) in programs::controllers(lab, started.folder.path(), options) {
             let log = started.folder.path().join(format!("{name}.log"));

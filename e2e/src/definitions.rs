@@ -26,10 +26,13 @@ use serde_json::{Map, Value, json};
 
 use crate::{Lab, eventually};
 
-/// The folders of [`Lab::crds`] that [`foreign`] reads: the core with kubeadm's providers, two infrastructure providers,
-/// the resource controller that one of them leans on.
+/// The folder of [`Lab::crds`] with the core of Cluster API and kubeadm's providers.
+const CLUSTER_API: &str = "cluster-api";
+/// The groups of the latter.
+const OF_KUBEADM: [&str; 2] = ["bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"];
+/// The folders that [`foreign`] reads: this one, two infrastructure providers, the resource controller that one of them leans on.
 const PROJECTS: [&str; 4] = [
-    "cluster-api",
+    CLUSTER_API,
     "cluster-api-docker",
     "cluster-api-openstack",
     "openstack-resource-controller",
@@ -68,6 +71,16 @@ pub fn foreign(lab: &Lab) -> Result<Vec<Value>> {
         definitions.extend(of_project(lab, project)?);
     }
     Ok(definitions)
+}
+
+/// Our own and those of Cluster API's core: what there is where every provider of Cluster API is played.
+pub fn without_providers(lab: &Lab) -> Result<Vec<Value>> {
+    let mut definitions = of_project(lab, CLUSTER_API)?;
+    definitions.retain(|definition| {
+        let group = definition["spec"]["group"].as_str().unwrap_or_default();
+        !OF_KUBEADM.contains(&group)
+    });
+    Ok([ours()?, definitions].concat())
 }
 
 /// Those of cert-manager, which nothing needs that runs here.

@@ -3,6 +3,7 @@
 //!
 //! What an operator asks for is held against the rights that it is given. The control plane ends with the process. When a journey fails, what it leaves is dumped for a person.
 
+mod elsewhere;
 mod steps;
 
 use std::{
@@ -59,7 +60,7 @@ struct Shared {
 
 static SHARED: LazyLock<Result<Shared>> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let control_plane = Arc::new(runtime.block_on(start())?);
+    let control_plane = Arc::new(runtime.block_on(start(Options::default()))?);
     Ok(Shared {
         runtime,
         control_plane,
@@ -67,11 +68,11 @@ static SHARED: LazyLock<Result<Shared>> = LazyLock::new(|| {
     })
 });
 
-async fn start() -> Result<ControlPlane> {
+async fn start(options: Options) -> Result<ControlPlane> {
     let options = Options {
         crds: true,
         audit_bodies: true,
-        ..Options::default()
+        ..options
     };
     ControlPlane::start(options).await
 }
@@ -160,17 +161,6 @@ impl Journey {
         self.nothing_beyond_its_rights().await?;
         dump.call_off();
         Ok(())
-    }
-
-    /// A journey within this one, in a namespace of the same name and with the same releases, on a control plane that nobody else uses and that
-    /// ends with it.
-    pub async fn elsewhere(&self, travel: impl AsyncFnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let control_plane = Arc::new(start().await?);
-        make_namespace(&control_plane.client(), &self.namespace).await?;
-        let mut journey = Self::begin(control_plane, self.lab, self.namespace.clone()).await?;
-        self.releases.root().clone_into(&mut journey.options.release_dir);
-        journey.releases = self.releases.clone();
-        journey.travel(travel).await
     }
 
     /// A folder for files of the journey, with the operator's log.

@@ -107,7 +107,7 @@ async fn is_held_up(journey: &Journey, name: &str, words: &[&str]) -> Result<()>
 
 fn asks_our_operator(release: Release) -> Result<()> {
     journey(async |here| {
-        here.elsewhere(async |journey| {
+        here.elsewhere_with_played_providers(async |journey| {
             install(&journey.client, &Contract::ALL).await?;
             let certificates = Certificates::at(&journey.folder().join("hooks"))?;
             journey.options.flags.extend(certificates.hook_flags());

@@ -130,7 +130,7 @@ async fn classes(journey: &mut Journey) -> Result<[String; 2]> {
 
 fn a_cluster_lives_its_whole_life(release: Release) -> Result<()> {
     journey(async |here| {
-        here.elsewhere(async |journey| {
+        here.elsewhere_with_played_providers(async |journey| {
             install(&journey.client, &Contract::ALL).await?;
             let options = Options {
                 workloads: true,

@@ -194,6 +194,7 @@ async fn start(place: &Place, furnishing: Furnishing) -> Result<ControlPlane> {
         serving: None,
         folder: Some(place.dir.clone()),
         crds: furnishing.crds,
+        played_providers: false,
         workloads: furnishing.workloads,
         audit_bodies: furnishing.audit_bodies,
         certificates: false,

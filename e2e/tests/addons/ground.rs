@@ -88,7 +88,7 @@ pub(crate) fn course_of(
         return Ok(());
     }
     journey(async |here| {
-        here.elsewhere(async |journey| {
+        here.elsewhere_with_played_providers(async |journey| {
             if scope == Scope::All {
                 journey.options.namespace.clear();
             }

@@ -161,6 +161,7 @@ fn log(folder: &Path) -> PathBuf {
 async fn management(namespace: &str) -> Result<ControlPlane> {
     let control_plane = ControlPlane::start(Options {
         crds: true,
+        played_providers: true,
         ..Options::default()
     })
     .await?;
