@@ -7,6 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -109,13 +110,21 @@ fn of_project(lab: &Lab, project: &str) -> Result<Vec<Value>> {
     Ok(definitions)
 }
 
-/// Every document of a YAML file.
+/// Every document of a YAML file that the set-up has made, which never changes: it is read once, not for each of the control planes of a process.
 pub(crate) fn documents(file: &Path) -> Result<Vec<Value>> {
+    static READ: Mutex<BTreeMap<PathBuf, Vec<Value>>> = Mutex::new(BTreeMap::new());
+    let known = READ.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned();
+    if let Some(known) = known {
+        return Ok(known);
+    }
     let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
-    serde_yaml::Deserializer::from_str(&text)
+    let documents: Vec<Value> = serde_yaml::Deserializer::from_str(&text)
         .map(|document| Value::deserialize(document).with_context(|| format!("unable to read {}", file.display())))
         .filter(|document| !document.as_ref().is_ok_and(Value::is_null))
-        .collect()
+        .collect::<Result<_>>()?;
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    read.insert(file.to_owned(), documents.clone());
+    Ok(documents)
 }
 
 /// Every YAML file below `folder`, sorted by path.
