@@ -7,7 +7,10 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::{Api, Client, api::PostParams};
 use serde_json::json;
 
-use crate::{ControlPlane, Lab, Process, control_plane::free_port, definitions::yaml_files, eventually};
+use crate::{
+    ControlPlane, Lab, Process, control_plane::free_port, definitions::yaml_files, eventually,
+    process::SELDOM_COLLECTED,
+};
 
 /// A second or two on an idle machine.
 const READY_DEADLINE: Duration = Duration::from_mins(1);
@@ -41,6 +44,7 @@ impl Kwok {
         command
             // Where it looks for the configuration of whoever runs the test.
             .env("HOME", &folder)
+            .envs([SELDOM_COLLECTED])
             .arg("--kubeconfig")
             .arg(control_plane.kubeconfig_path())
             .arg("--config")

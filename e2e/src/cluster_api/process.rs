@@ -22,7 +22,10 @@ use super::{
     manifests::{Manifests, Serving},
 };
 use crate::{
-    ControlPlane, Journey, Lab, Process, control_plane::free_port, definitions, eventually, operator, process::Ended,
+    ControlPlane, Journey, Lab, Process,
+    control_plane::free_port,
+    definitions, eventually, operator,
+    process::{Ended, SELDOM_COLLECTED},
     webhooks::Certificates,
 };
 
@@ -162,6 +165,7 @@ impl Launch {
         let certificates = Certificates::at(&folder)?;
         let mut command = Command::new(&lab.manager(&name)?.program);
         command
+            .envs([SELDOM_COLLECTED])
             .arg("--kubeconfig")
             .arg(kubeconfig_for(control_plane, provider.label()).await?)
             .arg("--webhook-cert-dir")

@@ -7,7 +7,7 @@ use super::credentials::{
     SERVER_CERTIFICATE, SERVER_KEY, SERVICE_ACCOUNT_KEY, SERVICE_ACCOUNT_PUBLIC_KEY, TOKENS,
 };
 use super::{Options, Serving};
-use crate::Lab;
+use crate::{Lab, process::SELDOM_COLLECTED};
 
 /// Where the API server writes one JSON object a line.
 pub(super) const AUDIT_LOG: &str = "audit.jsonl";
@@ -29,8 +29,7 @@ const NODE_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-control
 fn program(lab: &Lab, folder: &Path, name: &str) -> Command {
     let mut command = Command::new(&lab.controlplane);
     command.current_dir(folder).arg("--exit-with-stdin").arg(name);
-    // Collecting garbage was a quarter of what an API server computed in a journey; memory is cheaper here than processors.
-    command.env("GOGC", "300");
+    command.envs([SELDOM_COLLECTED]);
     command
 }
 
