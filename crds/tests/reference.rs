@@ -167,6 +167,8 @@ fn page_of_rights() -> String {
          usual; for others the operator needs `get`, `list` and `watch` by a role of its own\n\
          - `{clusters}` in each namespace with Clusters whose add-ons it looks after (RoleBindings): their kubeconfigs are Secrets there, and it asks for Secrets of no other \
          namespace. Who binds it for all namespaces lets the operator read every Secret\n\n\
+         In the clusters themselves no role of ours bounds it: there it may what the kubeconfig of Cluster API allows, \
+         [usually everything](../how-to/cluster-addons.md#what-the-operator-may-do-in-a-cluster).\n\n\
          They name the kinds that class charts usually have. For each further one, whoever runs the operator gives it a role of \
          its own with the verbs {objects} and `create`; a kind without that is told in the log, and its release does not become ready. \
          With it a release can write such objects in the namespace of its stack, and such as have no namespace: [security.md](../security.md).\n\n\
@@ -296,9 +298,8 @@ fn reference() -> String {
         "# Reference of the API\n\n<!-- Generated from the crate crds; do not edit. -->\n\n\
          What a provider of clusters writes:\n\n```yaml\n{EXAMPLE}```\n\n\
          `kubectl get clusterstacks,clusterstackreleases` shows what comes of it; [reasons.md](reasons.md) says what the words there mean, and \
-         what to do.\n\n\
-         Fields marked * are required. A path ending in `[]` is an item of a list. What is marked \"Not in this version\" can be written, \
-         because later versions act on it.\n"
+         what to do. A ClusterAddon is written by the operator alone: [cluster-addons.md](../how-to/cluster-addons.md).\n\n\
+         Fields marked * are required. A path ending in `[]` is an item of a list.\n"
     );
     let of_providers = Provider::iter().flat_map(provider_definitions);
     for crd in custom_resource_definitions().into_iter().chain(of_providers) {

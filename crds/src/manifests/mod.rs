@@ -17,7 +17,7 @@ mod webhooks;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
-use kube::{CustomResourceExt, Resource};
+use kube::CustomResourceExt;
 
 pub use self::builds::network_policy_of_builds;
 pub use self::files::{Installation, ManifestError, Part};
@@ -34,17 +34,12 @@ pub const NAMESPACE: &str = "cso-system";
 
 /// The CRDs of the three kinds, in the order ClusterStack, ClusterStackRelease, ClusterAddon.
 pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
-    [ClusterStack::crd(), ClusterStackRelease::crd(), ClusterAddon::crd()].map(|crd| {
-        let acts = crd.spec.names.kind != ClusterAddon::kind(&());
-        finished(crd, labels::PROVIDER_CLUSTER_STACK_OPERATOR, acts)
-    })
+    [ClusterStack::crd(), ClusterStackRelease::crd(), ClusterAddon::crd()]
+        .map(|crd| finished(crd, labels::PROVIDER_CLUSTER_STACK_OPERATOR))
 }
 
-/// Of a kind that nobody acts on.
-const NOBODY_ACTS: &str = " Not in this version: nobody acts on it.";
-
-/// With the labels and the finish that all of our CRDs have; `acts`: whether this version acts on the kind.
-fn finished(mut crd: CustomResourceDefinition, provider: &str, acts: bool) -> CustomResourceDefinition {
+/// With the labels and the finish that all of our CRDs have.
+fn finished(mut crd: CustomResourceDefinition, provider: &str) -> CustomResourceDefinition {
     let labels = [
         (labels::PROVIDER, provider),
         (labels::CONTRACT_V1BETA1, "v1beta1"),
@@ -61,9 +56,6 @@ fn finished(mut crd: CustomResourceDefinition, provider: &str, acts: bool) -> Cu
             .and_then(|schema| schema.open_api_v3_schema.as_mut())
         {
             finish_schema(schema);
-            if !acts {
-                schema.description.get_or_insert_default().push_str(NOBODY_ACTS);
-            }
         }
     }
     crd

@@ -34,9 +34,7 @@ pub fn provider_definitions(provider: Provider) -> [CustomResourceDefinition; 3]
         ],
     };
     definitions.map(|definition| {
-        // This version has no operator of container images.
-        let acts = provider != Provider::Docker;
-        let mut definition = finished(definition, &format!("cluster-stack-provider-{provider}"), acts);
+        let mut definition = finished(definition, &format!("cluster-stack-provider-{provider}"));
         let contract = (labels::CONTRACT_V1ALPHA1.to_owned(), VERSION.to_owned());
         definition.metadata.labels.get_or_insert_default().extend([contract]);
         definition
