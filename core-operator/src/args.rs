@@ -19,8 +19,9 @@ use crate::clusters::Keeps;
 /// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
 ///
 /// Watches ClusterStack and ClusterStackRelease objects, finds releases in the source, renders their class charts in-process, applies
-/// the objects with status per object, follows upgrades, repairs drift and cleans up. Flags and environment variables of the Go
-/// cluster-stack-operator are accepted where they have a meaning here.
+/// the objects with status per object, follows upgrades, repairs drift and cleans up. Brings the add-ons of a release to the Clusters of its class,
+/// stage by stage, and answers the lifecycle hooks of Cluster API. Flags and environment variables of the Go cluster-stack-operator are accepted
+/// where they have a meaning here.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "core-operator",
@@ -91,7 +92,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
     pub(crate) shards: u16,
 
-    /// Address of /metrics (stacks and releases by readiness, requests to the API server, memory, processor time); "0" serves none.
+    /// Address of /metrics (stacks, releases and add-ons by readiness, requests to the API server, memory, processor time); "0" serves none.
     #[arg(long, default_value = ":8080", value_parser = address, value_name = "ADDRESS")]
     pub(crate) metrics_bind_address: Address,
 

@@ -213,7 +213,7 @@ fn renderings(page: &mut Page<'_>, renderings: Renderings) -> fmt::Result {
         .map(|(outcome, count)| (vec![("outcome", outcome)], number(count)));
     page.counter(
         "stackwright_renders",
-        "Renderings of class charts, by what came of them",
+        "Renderings of charts, of classes and of add-ons, by what came of them",
         &series,
     )
 }

@@ -93,7 +93,8 @@ pub const REASONS: &[Entry<Reason>] = &[
     Entry {
         word: Reason::StageDeadlineExceeded,
         means: "A stage of add-ons takes longer than its release gives it; the message says what it waits for.",
-        reader: "See to that, take another release, or let the cluster go on without the stage, as the message says.",
+        reader: "See to that, take another release, or let the cluster go on without the stage, by the command that the Cluster says in its condition \
+                 `TopologyReconciled`.",
         operator: "Tries on, and goes on by itself once it is done.",
     },
     // What is wrong with a release.
@@ -332,9 +333,11 @@ pub const REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::Paused,
-        means: "The annotation `cluster.x-k8s.io/paused` is set; the rest of the status is from before. On a stack: that of one of its releases.",
-        reader: "Nothing, or remove it.",
-        operator: "On a stack: creates, changes and deletes no release. On a release: applies, puts back and deletes no object.",
+        means: "The annotation `cluster.x-k8s.io/paused` is set; the rest of the status is from before. On a stack: that of one of its releases. \
+                On a ClusterAddon also: that of its Cluster, or `spec.paused` there.",
+        reader: "Nothing, or remove it where the message says.",
+        operator: "On a stack: creates, changes and deletes no release. On a release: applies, puts back and deletes no object. On a ClusterAddon: the \
+                   same in its cluster, and hooks that wait for its stages hold the Cluster up.",
     },
 ];
 
