@@ -34,7 +34,7 @@ pub fn name_for(cluster: &str) -> String {
         type_ = "string",
         json_path = ".metadata.ownerReferences[?(@.kind==\"Cluster\")].name"
     ),
-    printcolumn(name = "Hook", type_ = "string", json_path = ".spec.hook"),
+    printcolumn(name = "Hook", type_ = "string", json_path = ".status.hook.name"),
     printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
@@ -61,10 +61,10 @@ pub struct ClusterAddonSpec {
     /// Class of the cluster when its add-ons were last complete. Written by the Go operator; read once when its objects are taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_stack: Option<String>,
-    /// Version of the add-ons that was last begun. Written by the Go operator; read once when its objects are taken over.
+    /// Version of the add-ons that was last begun. Written by the Go operator, and read by nobody; status.target is ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Lifecycle hook that was last called. Written by the Go operator; read once when its objects are taken over.
+    /// Lifecycle hook that was last called. Written by the Go operator, and read by nobody; status.hook is ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
 }

@@ -266,7 +266,8 @@ fn columns_stand_in_the_order_of_the_contract() {
             "string",
             r#".metadata.ownerReferences[?(@.kind=="Cluster")].name"#,
         ),
-        ("Hook", "string", ".spec.hook"),
+        // `.spec.hook` in the Go operator, which is empty with us, or says what was called last before the takeover.
+        ("Hook", "string", ".status.hook.name"),
         ready,
         age,
         reason,
