@@ -40,8 +40,8 @@ pub(crate) fn offer<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) ->
     }
 }
 
-/// The same; where none is near, `; there are a, b, c and 2 more`, so that somebody sees what there is.
-pub(crate) fn instead<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> String {
+/// `: did you mean a or b?`; where no known word is near, `; there are a, b, c and 2 more`, so that somebody sees what there is; nothing where there is none.
+pub fn instead<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> String {
     let mut known: Vec<&str> = known.into_iter().collect();
     let offered = offer(word, known.iter().copied());
     if !offered.is_empty() || known.is_empty() {

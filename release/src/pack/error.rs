@@ -294,6 +294,16 @@ pub enum PackError {
         /// The keys that there are.
         known: String,
     },
+    /// A key in a stage that nobody reads.
+    #[error("{}: {place}: there is no such key{advice}", .path.display())]
+    UnknownStageKey {
+        /// The `clusteraddon.yaml`.
+        path: PathBuf,
+        /// The key, with all that it is in.
+        place: String,
+        /// The keys that may be meant, or those that there are.
+        advice: String,
+    },
     /// A file with stages under a name that is no lifecycle hook.
     #[error("{}:{line}: there is no hook {hook:?}, so its stages would never be run; the hooks are {known}", .path.display())]
     UnknownHook {

@@ -7,6 +7,7 @@
 mod chart;
 mod error;
 mod ignore;
+mod keys;
 mod output;
 mod placeholder;
 mod registry;

@@ -1,9 +1,6 @@
 //! The directory of a stack: what is in it, and whether that is a stack at all. Versions come later.
 
-use std::{
-    collections::BTreeMap,
-    path::{self, Path, PathBuf},
-};
+use std::path::{self, Path, PathBuf};
 
 use crds::{
     names::{KubernetesMinor, NameError, ReleaseStem},
@@ -12,11 +9,12 @@ use crds::{
         NODE_IMAGES, NodeImages,
     },
 };
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 
 use super::{
     PackError,
     chart::CHART,
+    keys,
     supply::Shelf,
     tree::{Tree, hash, line_of, text},
 };
@@ -40,10 +38,6 @@ const PARTS: [&str; 8] = [
     NODE_IMAGES,
     NODE_IMAGES_DIRECTORY,
 ];
-/// The key of clusteraddon.yaml with the stages.
-const STAGES: &str = "addonStages";
-/// The keys of clusteraddon.yaml; a misspelt one would be a release without add-ons.
-const STAGES_KEYS: [&str; 5] = ["apiVersion", "kind", "clusterAddonVersion", "clusterApiVersion", STAGES];
 
 /// Everything of a stack directory that goes into releases.
 #[derive(Debug)]
@@ -214,7 +208,7 @@ fn part(tree: &Tree, directory: &str, advice: &'static str) -> Result<Tree, Pack
 /// Refuses keys that nobody reads, stages that are never run, a list without any, and a stage whose chart is not there.
 fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackError> {
     let path = tree.path(CLUSTER_ADDON_CONFIG);
-    check_keys(&path, stages)?;
+    keys::check_top(&path, stages)?;
     let config = ClusterAddonConfig::parse(stages).map_err(|source| PackError::ReadReleaseFile {
         path: path.clone(),
         source,
@@ -232,6 +226,7 @@ fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackErr
     if config.addon_stages.values().all(Vec::is_empty) {
         return Err(PackError::NoStages { path });
     }
+    keys::check_stages(&path, stages)?;
     let mut names = config.addon_stages.into_values().flatten().map(|stage| stage.name);
     match names.find(|name| !charts.files.contains_key(&format!("{name}/{CHART}"))) {
         Some(stage) => {
@@ -246,34 +241,6 @@ fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackErr
 fn line_with(file: &[u8], words: &str) -> usize {
     let mut lines = text(file).unwrap_or_default().lines();
     lines.position(|line| line.contains(words)).map_or(1, |index| index + 1)
-}
-
-/// The operators pass over unknown keys, because a later format may have more; whoever writes the file means the format of today.
-fn check_keys(path: &Path, stages: &[u8]) -> Result<(), PackError> {
-    #[expect(
-        clippy::zero_sized_map_values,
-        reason = "serde reads maps as maps, and the values are nobody's business here"
-    )]
-    let keys: BTreeMap<String, IgnoredAny> =
-        serde_yaml::from_slice(stages).map_err(|source| PackError::read_yaml(path.to_owned(), source))?;
-    if let Some(key) = keys.keys().find(|key| !STAGES_KEYS.contains(&key.as_str())) {
-        let mut lines = text(stages).unwrap_or_default().lines();
-        let line = lines.position(|line| {
-            line.strip_prefix(key.as_str())
-                .is_some_and(|rest| rest.starts_with(':'))
-        });
-        return Err(PackError::UnknownKey {
-            path: path.to_owned(),
-            line: line.map_or(1, |index| index + 1),
-            key: key.clone(),
-            known: STAGES_KEYS.join(", "),
-        });
-    }
-    if keys.contains_key(STAGES) {
-        Ok(())
-    } else {
-        Err(PackError::NoStages { path: path.to_owned() })
-    }
 }
 
 /// The list of node images, if the stack has any. A stack made for plugins of csctl has it in a directory, and may have images that are yet to be built.

@@ -204,6 +204,40 @@ fn stages_that_nobody_would_read_are_refused() {
 }
 
 #[test]
+fn a_misspelt_key_in_a_stage_is_refused_with_its_path_and_the_one_that_is_meant() {
+    let stage = "clusteraddon.yaml: addonStages.AfterControlPlaneInitialized[1]";
+    for (from, to, said) in [
+        (
+            "    waitForPreCondition:",
+            "    timeOut: 5m\n    waitForPreCondition:",
+            ".timeOut: there is no such key: did you mean timeout?",
+        ),
+        (
+            "    waitForPreCondition:",
+            "    waitForPrecondition:",
+            ".waitForPrecondition: there is no such key: did you mean waitForPreCondition?",
+        ),
+        (
+            "    waitForPreCondition:",
+            "    retries: 3\n    waitForPreCondition:",
+            ".retries: there is no such key; there are action, name, onFailure, timeout, waitForPostCondition, waitForPreCondition",
+        ),
+        (
+            "      conditions: agent",
+            "      timeout: 5m\n      conditions: agent",
+            ".waitForPreCondition.timeout: there is no such key; there are conditions, objects",
+        ),
+        (
+            "        namespace: kube-system",
+            "        nameSpace: kube-system",
+            ".waitForPreCondition.objects[0].nameSpace: there is no such key: did you mean namespace?",
+        ),
+    ] {
+        assert_eq!(refusal_of("clusteraddon.yaml", from, to), format!("{stage}{said}"));
+    }
+}
+
+#[test]
 fn a_condition_with_a_misspelt_field_is_refused() {
     let refusal = refusal_of(
         "clusteraddon.yaml",
