@@ -165,7 +165,8 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
     if !listed.addons {
         let words =
             "this replica of the operator has not listed the ClusterAddons yet; if that stays, its log says why";
-        return Hold::unseen(words).answer(call, listed.waits);
+        let skipped = addon.map(|addon| Marks::of(addon).skipped).unwrap_or_default();
+        return Hold::unseen(words).answer(call, &skipped, listed.waits);
     }
     match (addon, listed.release) {
         (None, ReleaseListed::Absent) => go_on("the class of the Cluster belongs to no cluster stack"),
@@ -173,7 +174,7 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
         (None, _) if call.skipped.contains(&(*hook, cluster.class().to_owned())) => go_on(&format!(
             "the annotation {SKIP_HOOK} of the Cluster says to go on without add-ons"
         )),
-        (None, _) => unmade(listed.unmade).answer(call, listed.waits),
+        (None, _) => unmade(listed.unmade).answer(call, &call.skipped, listed.waits),
         (Some(addon), ReleaseListed::Absent) if !is_begun(addon) => {
             go_on("the class of the Cluster belongs to no cluster stack")
         }
@@ -209,7 +210,8 @@ fn of_addon(call: &Call, addon: &ClusterAddon, waits: Waits, now: Timestamp) -> 
     let empty = ClusterAddonStatus::default();
     let status = addon.status.as_ref().unwrap_or(&empty);
     let (hook, class) = (call.hook, call.cluster.class());
-    if Marks::of(addon).skips(hook, class) {
+    let marks = Marks::of(addon);
+    if marks.skips(hook, class) {
         let message =
             format!("the annotation {SKIP_HOOK} of the ClusterAddon says to go on without the stages of {hook}");
         return go_on(&message);
@@ -229,10 +231,11 @@ fn of_addon(call: &Call, addon: &ClusterAddon, waits: Waits, now: Timestamp) -> 
     };
     let annotations = addon.metadata.annotations.as_ref();
     let skip = annotations.and_then(|annotations| annotations.get(SKIP_HOOK));
-    match skip.and_then(|skip| misspelt(skip)) {
-        Some(entry) => held.misspelt(entry).answer(call, waits),
-        None => held.answer(call, waits),
-    }
+    let held = match skip.and_then(|skip| misspelt(skip)) {
+        Some(entry) => held.misspelt(entry),
+        None => held,
+    };
+    held.answer(call, &marks.skipped, waits)
 }
 
 /// Whether an owner says that it was made for a Cluster of another uid.

@@ -1,5 +1,7 @@
 //! How whoever asks is told that a cluster is held up: why, since when, until when, and how to go on all the same.
 
+use std::collections::BTreeSet;
+
 use crds::cluster_addon::{StageProgress, name_for};
 use crds::conditions::Reason;
 use crds::labels::SKIP_HOOK;
@@ -114,13 +116,14 @@ impl Hold {
         }
     }
 
-    pub(super) fn answer(self, call: &Call, waits: Waits) -> HookAnswer {
-        let Call { hook, cluster, .. } = call;
+    /// What whoever asks is told; `skipped` is what the annotation says that lets the cluster go on.
+    pub(super) fn answer(self, call: &Call, skipped: &BTreeSet<(Hook, String)>, waits: Waits) -> HookAnswer {
+        let cluster = &call.cluster;
         let since = self.since(call, waits);
         let deadline = self
             .deadline
             .map_or_else(|| "none".to_owned(), |deadline| deadline.to_string());
-        let (namespace, class) = (&cluster.namespace, cluster.class());
+        let (namespace, skips) = (&cluster.namespace, with_this_one(skipped, call));
         let object = match self.skipped_on {
             SkippedOn::ClusterAddon => format!("clusteraddon {}", name_for(&cluster.name)),
             SkippedOn::Cluster => format!("cluster {}", cluster.name),
@@ -131,7 +134,7 @@ impl Hold {
             retry_after_seconds: self.retry,
             message: format!(
                 "{reason}: {message} (since {since}, deadline {deadline}); to go on without it: kubectl --namespace {namespace} annotate \
-                 --overwrite {object} {SKIP_HOOK}={hook}@{class}"
+                 --overwrite {object} {SKIP_HOOK}={skips}"
             ),
         }
     }
@@ -156,4 +159,15 @@ impl Hold {
             (None, Waits::Unseen) => "unknown".to_owned(),
         }
     }
+}
+
+/// What the annotation is to say, so that the cluster goes on without this hook and still goes on without those before: in an upgrade by several steps they are called
+/// again. What is said of another class holds for another upgrade, so that there is an entry for each hook at most.
+fn with_this_one(skipped: &BTreeSet<(Hook, String)>, call: &Call) -> String {
+    let class = call.cluster.class();
+    let of_this_class = skipped.iter().filter(|(_, skipped_for)| skipped_for == class);
+    let mut hooks: BTreeSet<Hook> = of_this_class.map(|(hook, _)| *hook).collect();
+    hooks.insert(call.hook);
+    let entries: Vec<String> = hooks.into_iter().map(|hook| format!("{hook}@{class}")).collect();
+    entries.join(",")
 }

@@ -383,6 +383,47 @@ fn a_cluster_goes_on_without_the_stages_of_a_hook_for_one_class_only() {
 }
 
 #[test]
+fn the_command_lets_the_cluster_still_go_on_without_what_it_goes_on_without_already() {
+    let hooks = [Hook::BeforeClusterUpgrade, Hook::AfterControlPlaneUpgrade];
+    let mut addon = addon(hooks.map(|hook| row(hook, "a", StagePhase::Pending)).to_vec());
+    let mut skip = |value: &str| {
+        let annotations = addon.metadata.annotations.get_or_insert_default();
+        annotations.insert(SKIP_HOOK.to_owned(), value.to_owned());
+        hooks.map(|hook| answered(&call(hook), &addon))
+    };
+    let past = "AfterControlPlaneUpgrade@docker-scs-1-33-v0, BeforeClusterUpgrad@x";
+    let [before, after] = skip(&format!("BeforeClusterUpgrade@{CLASS}, {past}"));
+    assert!(goes_on(&before) && !goes_on(&after));
+    let way = format!("BeforeClusterUpgrade@{CLASS},AfterControlPlaneUpgrade@{CLASS}");
+    let command = format!(" {SKIP_HOOK}={way}");
+    assert!(after.message.ends_with(&command), "{}", after.message);
+    assert!(skip(&way).iter().all(goes_on));
+    // However much somebody wrote there.
+    let much = format!("AfterControlPlaneUpgrad@{CLASS},").repeat(1_000);
+    let [_, after] = skip(&format!("{much}BeforeClusterUpgrade@{CLASS}"));
+    assert!(
+        after.message.ends_with(&command) && after.message.len() < 2_000,
+        "{}",
+        after.message
+    );
+
+    // While there is no ClusterAddon, it is the annotation of the Cluster.
+    let mut cluster = cluster_value(CLASS, "v1.34.0");
+    cluster["metadata"]["annotations"] = json!({ SKIP_HOOK: format!("AfterControlPlaneUpgrade@{CLASS}") });
+    let unmade = answer(
+        &call_of(Hook::BeforeClusterUpgrade, &cluster, "v1.34.0"),
+        None,
+        PRESENT,
+        at(0),
+    );
+    assert!(
+        unmade.message.ends_with(&format!(" cluster web{command}")),
+        "{}",
+        unmade.message
+    );
+}
+
+#[test]
 fn an_annotation_that_names_no_hook_is_told_to_whoever_is_held_up() {
     let told = |value: &str| {
         let mut addon = addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Pending)]);
