@@ -50,7 +50,7 @@ use self::consents::Consents;
 use self::observe::{Found, Subject};
 use self::own::AddonOwner;
 use self::parts::Parts;
-use self::presence::{Presence, see_to};
+use self::presence::{Presence, see_to, tell_stray};
 use self::served::Library;
 use self::status::{tell, write_status};
 use crate::by_kind::KindChange;
@@ -205,7 +205,10 @@ async fn work_on(subject: Subject<'_>, addon: Arc<ClusterAddon>) -> Option<Durat
         memory,
         ..
     } = subject;
-    let (namespace, cluster) = cluster_of(&addon)?;
+    let Some((namespace, cluster)) = cluster_of(&addon) else {
+        tell_stray(context, &addon);
+        return None;
+    };
     memory.hear(Wishes::of(addon.as_ref())).await;
     for _ in 0..ROUNDS {
         let (addon, sight) = match Box::pin(see_to(context, addons, &namespace, &cluster)).await {

@@ -30,6 +30,8 @@ pub enum Happening {
     ClusterAddonCreated,
     /// The ClusterAddon of a Cluster that is gone was deleted.
     ClusterAddonDeleted,
+    /// Somebody made a ClusterAddon that is for no Cluster.
+    ClusterAddonUnused,
     /// Stages of the add-ons of a cluster became done.
     StageDone,
     /// A cluster begins to get other add-ons than it has.

@@ -53,7 +53,7 @@ pub use self::{
     hook_set::{FailurePolicy, Handler, HookSet},
     marks::{CreatedWith, HookCalled, Marks, noted},
     moment::due,
-    notes::{notes, overridden},
+    notes::{notes, overridden, stray},
     observed::{AddonObserved, ChartSeen, Connection, Layout, MemoSeen, StageConditions},
     outdated::outdated,
     plan::{AddonPlan, plan},

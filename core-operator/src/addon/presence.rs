@@ -14,12 +14,12 @@ use operator_kit::events::EventType;
 use operator_kit::failure::{chain, words_of};
 use operator_kit::finalizer::{FinalizerError, remove};
 use operator_kit::read::ReadError;
-use planning::addon::{ClassOwner, Pausing, Presence as Decided, ReleaseSeen, presence};
+use planning::addon::{ClassOwner, Pausing, Presence as Decided, ReleaseSeen, presence, stray};
 
 use super::Addons;
 use super::made::made_for;
 use super::seen::addon_seen;
-use super::status::api;
+use super::status::{self, api};
 use crate::clusters::ClusterFacts;
 use crate::context::Context;
 
@@ -99,7 +99,8 @@ impl PresenceError {
 
 /// Sees to it that a Cluster has its ClusterAddon, or has none.
 ///
-/// That a Cluster is gone, or another one, is believed only of the API server itself: the watch may be behind, and what is deleted then is gone.
+/// That a Cluster is gone, or another one, is believed only of the API server itself: the watch may be behind, and what is deleted then is gone. It keeps nothing of
+/// Clusters of others, either.
 pub(super) async fn see_to(
     context: &Context,
     addons: &Addons,
@@ -118,7 +119,7 @@ pub(super) async fn see_to(
     };
     let mut cluster = context.clusters.facts(namespace, name);
     let mut decided = decide(cluster.as_ref());
-    if matches!(decided, Decided::Delete | Decided::LetGo) {
+    if matches!(decided, Decided::Delete | Decided::LetGo | Decided::Stray) {
         let read = context.clusters.read(namespace, name).await;
         cluster = read.map_err(|error| PresenceError::ReadCluster(Box::new(error)))?;
         decided = decide(cluster.as_ref());
@@ -127,6 +128,10 @@ pub(super) async fn see_to(
         (Decided::Create, None, Some(cluster)) => create(context, addons, &cluster).await,
         (Decided::Delete, Some(addon), _) => delete(context, addons, &addon).await,
         (Decided::LetGo, Some(addon), _) => let_go(context, addons, &addon).await,
+        (Decided::Stray, Some(addon), _) => {
+            tell_stray(context, &addon);
+            Ok(())
+        }
         (Decided::Tend, Some(addon), Some(cluster)) => {
             let sight = Sight { cluster, paused: None };
             return Ok(Presence::Tended { addon, sight });
@@ -260,6 +265,13 @@ pub(super) async fn let_go(context: &Context, addons: &Addons, addon: &ClusterAd
         }
         Err(error) => Err(PresenceError::LetGo(error)),
     }
+}
+
+/// Says of a ClusterAddon that is for no Cluster why nothing comes of it. Nothing is written to it.
+pub(super) fn tell_stray(context: &Context, addon: &ClusterAddon) {
+    let cluster = addon.spec.cluster_ref.name.as_deref();
+    let note = stray(&addon_seen(addon), &addon.name_any(), cluster);
+    status::tell(context, addon, &note);
 }
 
 fn is_gone(error: &kube::Error) -> bool {

@@ -69,6 +69,13 @@ pub const HAPPENINGS: &[Entry<Happening>] = &[
         operator: "Lets it go.",
     },
     Entry {
+        word: Happening::ClusterAddonUnused,
+        means: "On a ClusterAddon. Somebody made it by hand, and there is no Cluster that it is for; the message says what is wrong with its name, or \
+                which Cluster is missing.",
+        reader: "Delete it: a Cluster whose class belongs to a cluster stack gets its ClusterAddon by itself. Or make the Cluster that it names.",
+        operator: "Leaves it as it is, and works on it when there is a Cluster that it is for.",
+    },
+    Entry {
         word: Happening::StageDone,
         means: "On a ClusterAddon. Stages of its add-ons became done; the message names them, with what they do and their hook.",
         reader: "Nothing.",

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crds::cluster_addon::{AddonVersion, ClusterAddonStatus, StageAction, StagePhase, StageProgress};
+use crds::cluster_addon::{AddonVersion, ClusterAddonStatus, StageAction, StagePhase, StageProgress, name_for};
 use crds::events::Happening;
 use crds::labels::SKIP_HOOK;
 
 use super::answer::first_left;
 use super::hook::Hook;
 use super::marks::Marks;
+use super::presence::AddonSeen;
 use crate::stack::Note;
 
 /// What is news in a status that was written: each once, since the next one is compared with this.
@@ -139,6 +140,31 @@ pub fn overridden(marks: &Marks, class: &str, status: &ClusterAddonStatus) -> Op
             "Cluster API goes on without the stages of {} that are not done, as the annotation {SKIP_HOOK} says; they are worked on all the same",
             hooks.join(", ")
         ),
+    })
+}
+
+/// What is said of a ClusterAddon of this name that nobody works on, because there is no Cluster that it is for: none that is called as it says, or one whose
+/// ClusterAddon is called otherwise. The Go operator makes none without an owner, so that one with an owner is left without a word.
+pub fn stray(seen: &AddonSeen, name: &str, cluster: Option<&str>) -> Option<Note> {
+    if seen.owner.is_some() || seen.deleting || seen.moving {
+        return None;
+    }
+    let message = match cluster {
+        Some(cluster) if name == name_for(cluster) => format!(
+            "there is no Cluster {cluster} in its namespace, and nothing is done before there is one with the class of a cluster stack; such a Cluster \
+             gets its ClusterAddon by itself, so this one can be deleted"
+        ),
+        Some(cluster) => format!(
+            "nothing is done with it: the ClusterAddon of the Cluster {cluster} is called {}, and comes by itself where the class of the Cluster is that of \
+             a cluster stack; this one can be deleted",
+            name_for(cluster)
+        ),
+        None => "nothing is done with it: spec.clusterRef names no Cluster; it can be deleted".to_owned(),
+    };
+    Some(Note {
+        warning: true,
+        reason: Happening::ClusterAddonUnused,
+        message,
     })
 }
 
@@ -307,5 +333,46 @@ mod tests {
         assert_eq!(overridden(&marks, "another", &left), None);
         assert_eq!(overridden(&Marks::default(), class, &left), None);
         assert_eq!(overridden(&marks, class, &status(None, None, &["cni", "ccm"])), None);
+    }
+
+    #[test]
+    fn a_cluster_addon_that_somebody_made_for_no_cluster_is_told_why_nothing_comes_of_it() {
+        let by_hand = AddonSeen::default();
+        let told = |seen: &AddonSeen, name: &str, cluster| {
+            let note = stray(seen, name, cluster)?;
+            assert!(note.warning && note.reason == Happening::ClusterAddonUnused);
+            Some(note.message)
+        };
+        for (name, cluster, words) in [
+            (
+                "cluster-addon-warf",
+                Some("warf"),
+                "there is no Cluster warf in its namespace, ",
+            ),
+            (
+                "wharf",
+                Some("wharf"),
+                " of the Cluster wharf is called cluster-addon-wharf, ",
+            ),
+            ("wharf", None, "spec.clusterRef names no Cluster"),
+        ] {
+            let message = told(&by_hand, name, cluster).expect("a note");
+            assert!(message.contains(words), "{message}");
+        }
+        let owned = AddonSeen {
+            owner: Some("uid-0".to_owned()),
+            ..by_hand.clone()
+        };
+        let deleting = AddonSeen {
+            deleting: true,
+            ..by_hand.clone()
+        };
+        let moving = AddonSeen {
+            moving: true,
+            ..by_hand
+        };
+        for seen in [owned, deleting, moving] {
+            assert_eq!(told(&seen, "wharf", Some("wharf")), None, "{seen:?}");
+        }
     }
 }

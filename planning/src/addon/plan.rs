@@ -62,7 +62,7 @@ pub fn plan(observed: &AddonObserved, now: Timestamp) -> AddonPlan {
                 .collect(),
             ..untouched(observed, None, Next::Await)
         },
-        (Presence::None | Presence::Create | Presence::NotOurs | Presence::Tend, _) => {
+        (Presence::None | Presence::Create | Presence::NotOurs | Presence::Stray | Presence::Tend, _) => {
             untouched(observed, None, Next::Await)
         }
     }

@@ -50,6 +50,8 @@ pub enum Presence {
     Moving,
     /// Leave it to whoever made it: the Go operator makes one for every Cluster, also for those whose class is not ours, or that have none.
     NotOurs,
+    /// Leave it, and say that there is no Cluster that it is for: somebody made it by hand.
+    Stray,
     /// Delete it: its Cluster is gone, or another one has the name, for which it is made anew.
     Delete,
     /// Take our finalizer away. Nothing in the workload cluster is touched.
@@ -85,9 +87,11 @@ fn without_cluster(addon: &AddonSeen) -> Presence {
         Presence::Paused(Pausing::Addon)
     } else if addon.begun {
         Presence::Delete
-    } else {
+    } else if addon.owner.is_some() {
         // Whoever made it deletes it, or the garbage collector.
         Presence::NotOurs
+    } else {
+        Presence::Stray
     }
 }
 

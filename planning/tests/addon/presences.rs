@@ -64,6 +64,17 @@ fn what_the_go_operator_made_for_other_clusters_is_left_to_it_and_let_go_of_when
 }
 
 #[test]
+fn what_somebody_made_by_hand_for_no_cluster_is_left_and_told() {
+    let by_hand = AddonSeen {
+        owner: None,
+        ..predecessors()
+    };
+    assert_eq!(presence(None, Foreign, Some(&by_hand)), Presence::Stray);
+    assert_eq!(presence(Some(&alive()), Foreign, Some(&by_hand)), Presence::NotOurs);
+    assert_eq!(presence(Some(&alive()), Ours, Some(&by_hand)), Presence::Tend);
+}
+
+#[test]
 fn add_ons_that_we_began_stay_ours_when_the_release_of_the_class_is_gone() {
     assert_eq!(presence(Some(&alive()), Foreign, Some(&ours())), Presence::Tend);
     assert_eq!(presence(Some(&alive()), NotKnownYet, Some(&ours())), Presence::Tend);

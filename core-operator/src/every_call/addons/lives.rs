@@ -104,6 +104,46 @@ fn what_the_go_operator_made_for_a_cluster_of_ours_is_kept_and_worked_on() {
     assert_eq!(owner, Some(&json!(uid(&server.find(CLUSTER, "wharf")))));
 }
 
+#[test]
+fn a_cluster_addon_that_somebody_made_for_no_cluster_is_told_so_once_and_left_as_it_is() {
+    let server = begin(None);
+    let by_hand = [("cluster-addon-warf", "warf"), ("wharf", "wharf")];
+    let unused = || {
+        let objects = server.objects().into_iter();
+        let events = objects.filter(|(key, event)| key.0 == "Event" && event["reason"] == "ClusterAddonUnused");
+        let mut told: Vec<Value> = events.map(|(_, event)| event["regarding"]["name"].clone()).collect();
+        told.sort_by_key(Value::to_string);
+        told
+    };
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&cluster("wharf", TAG));
+        // Of somebody else's Cluster nobody says anything.
+        server.apply(&cluster("foreign", "somebody-elses"));
+        for (name, of) in by_hand.into_iter().chain([("cluster-addon-foreign", "foreign")]) {
+            let addon = json!({
+                "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": ADDON,
+                "metadata": { "name": name, "namespace": "fleet" },
+                "spec": { "clusterRef": { "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": of } },
+            });
+            server.create(ADDON, &addon);
+        }
+        sleep(LONG).await;
+        assert_eq!(unused(), by_hand.map(|(name, _)| json!(name)));
+        for (name, _) in by_hand {
+            let somebody = json!({ "metadata": { "labels": { "looked-at": "again" } } });
+            server.merge(ADDON, name, &somebody);
+        }
+        let before = by_hand.map(|(name, _)| server.find(ADDON, name));
+        sleep(LONG).await;
+        assert_eq!(by_hand.map(|(name, _)| server.find(ADDON, name)), before);
+        assert_eq!(unused().len(), by_hand.len(), "told again");
+        // Somebody makes the Cluster after all.
+        server.apply(&cluster("warf", TAG));
+        until(|| told(&server, "cluster-addon-warf", "ClusterReady") == "False/ControlPlaneNotReady").await;
+    });
+}
+
 /// An operator that begins sees ClusterAddons and Clusters before it sees releases.
 #[test]
 fn a_cluster_that_is_to_go_is_not_let_go_by_an_operator_that_has_not_listed_the_releases() {
