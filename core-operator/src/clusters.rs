@@ -51,13 +51,22 @@ pub(crate) struct Kept {
     pub(crate) facts: Option<Box<ClusterFacts>>,
 }
 
+/// Why the ClusterAddon of a Cluster could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unmade {
+    /// In the words of whoever refused it.
+    pub(crate) why: String,
+    /// Its namespace is being deleted.
+    pub(crate) namespace_ends: bool,
+}
+
 /// The watch of Clusters.
 pub(crate) struct Clusters {
     watch: ProjectedWatch<Kept>,
     /// Those that have a ClusterAddon.
     tended: Arc<RwLock<HashSet<Place>>>,
     /// Why those that shall have a ClusterAddon have none, where making it failed.
-    unmade: RwLock<HashMap<Place, String>>,
+    unmade: RwLock<HashMap<Place, Unmade>>,
     client: Client,
     discovery: Discovery,
     listed: SharedAnswer<Users, ClustersError>,
@@ -214,16 +223,16 @@ impl Clusters {
     }
 
     /// Its ClusterAddon was to be made: nothing is in the way, or this.
-    pub(crate) fn note_unmade(&self, place: &Place, why: Option<&str>) {
+    pub(crate) fn note_unmade(&self, place: &Place, why: Option<Unmade>) {
         let mut unmade = self.unmade.write().unwrap_or_else(PoisonError::into_inner);
         match why {
-            Some(why) => drop(unmade.insert(place.clone(), why.to_owned())),
+            Some(why) => drop(unmade.insert(place.clone(), why)),
             None => drop(unmade.remove(place)),
         }
     }
 
     /// What was in the way of its ClusterAddon when it was to be made last.
-    pub(crate) fn unmade(&self, namespace: &str, name: &str) -> Option<String> {
+    pub(crate) fn unmade(&self, namespace: &str, name: &str) -> Option<Unmade> {
         let unmade = self.unmade.read().unwrap_or_else(PoisonError::into_inner);
         unmade.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }

@@ -41,7 +41,7 @@ mod work;
 
 pub use self::{
     action::{AddonAction, Step},
-    answer::{Call, HookAnswer, HookStatus, Listed, ReleaseListed, answer},
+    answer::{Call, HookAnswer, HookStatus, Listed, ReleaseListed, Unmade, answer},
     cluster::{ClusterSeen, PausedBy},
     control_plane::ControlPlaneSeen,
     course::{

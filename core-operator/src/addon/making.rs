@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use super::presence::see_to;
 use super::{ClusterPlace, shard_of_addons};
+use crate::clusters::Unmade;
 use crate::context::Context;
 use crate::driver::AFTER_PANIC;
 use crate::triggers::Triggers;
@@ -127,11 +128,13 @@ async fn look(context: Arc<Context>, place: ClusterPlace) -> (ClusterPlace, Resu
             return Ok(());
         };
         let seen_to = Box::pin(see_to(&context, addons, &namespace, &name)).await;
-        let done = seen_to.map(drop).map_err(|error| error.words());
-        context
-            .clusters
-            .note_unmade(&(namespace, name), done.as_ref().err().map(String::as_str));
-        done
+        let unmade = seen_to.err().map(|error| Unmade {
+            why: error.words(),
+            namespace_ends: error.is_of_a_namespace_that_ends(),
+        });
+        let why = unmade.as_ref().map(|unmade| unmade.why.clone());
+        context.clusters.note_unmade(&(namespace, name), unmade);
+        why.map_or(Ok(()), Err)
     });
     let done = match done.await {
         Ok(done) => done.map_err(Failed::Refused),

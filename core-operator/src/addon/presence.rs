@@ -9,6 +9,7 @@ use crds::labels;
 use crds::names::{ClassName, ReleaseTag};
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
+use operator_kit::apply::is_namespace_terminating;
 use operator_kit::discovery::DiscoveryError;
 use operator_kit::events::EventType;
 use operator_kit::failure::{chain, words_of};
@@ -95,12 +96,24 @@ impl PresenceError {
             Self::NotInSight { .. } => self.to_string(),
         }
     }
+
+    /// Whether the ClusterAddon can never be made, because its namespace is being deleted.
+    pub(super) fn is_of_a_namespace_that_ends(&self) -> bool {
+        match self {
+            Self::Create { source, .. } => {
+                matches!(source.as_ref(), kube::Error::Api(status) if is_namespace_terminating(status))
+            }
+            Self::ReadCluster(_) | Self::LookUp(_) | Self::NotInSight { .. } | Self::Delete { .. } | Self::LetGo(_) => {
+                false
+            }
+        }
+    }
 }
 
 /// Sees to it that a Cluster has its ClusterAddon, or has none.
 ///
 /// That a Cluster is gone, or another one, is believed only of the API server itself: the watch may be behind, and what is deleted then is gone. It keeps nothing of
-/// Clusters of others, either.
+/// Clusters of others, either. For a Cluster that is to go none is made before the API server says that it is still there.
 pub(super) async fn see_to(
     context: &Context,
     addons: &Addons,
@@ -119,7 +132,8 @@ pub(super) async fn see_to(
     };
     let mut cluster = context.clusters.facts(namespace, name);
     let mut decided = decide(cluster.as_ref());
-    if matches!(decided, Decided::Delete | Decided::LetGo | Decided::Stray) {
+    let goes = cluster.as_ref().is_some_and(|cluster| cluster.seen.deleting.is_some());
+    if matches!(decided, Decided::Delete | Decided::LetGo | Decided::Stray) || (goes && decided == Decided::Create) {
         let read = context.clusters.read(namespace, name).await;
         cluster = read.map_err(|error| PresenceError::ReadCluster(Box::new(error)))?;
         decided = decide(cluster.as_ref());

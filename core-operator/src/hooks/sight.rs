@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use crate::clusters::{ClusterSight, Clusters};
+use crate::clusters::{ClusterSight, Clusters, Unmade};
 
 /// The eyes of the hook server.
 pub(super) struct Sight {
@@ -115,7 +115,8 @@ pub(super) struct Looked {
     /// Whether all add-ons were known before this one was looked for.
     addons: bool,
     release: ReleaseListed,
-    unmade: Option<String>,
+    unmade: Option<Unmade>,
+    never_initialized: bool,
     waits: Waits,
 }
 
@@ -125,7 +126,11 @@ impl Looked {
         Listed {
             addons: self.addons,
             release: self.release,
-            unmade: self.unmade.as_deref(),
+            unmade: self.unmade.as_ref().map(|unmade| planning::addon::Unmade {
+                why: &unmade.why,
+                namespace_ends: unmade.namespace_ends,
+            }),
+            never_initialized: self.never_initialized,
             waits: self.waits,
         }
     }
@@ -138,6 +143,7 @@ impl Looked {
             addons,
             release,
             unmade: None,
+            never_initialized: false,
             waits: Waits::Unseen,
         }
     }
@@ -148,6 +154,7 @@ impl Sight {
     pub(super) fn look(&self, cluster: &ClusterSeen) -> Looked {
         let ClusterSeen { namespace, name, .. } = cluster;
         let shown = self.clusters.facts(namespace, name);
+        let shown = shown.as_ref().map(|facts| &facts.seen);
         let is_elsewhere = !self.namespace.is_empty() && self.namespace != *namespace;
         let release = if is_elsewhere {
             ReleaseListed::OutOfScope
@@ -157,7 +164,8 @@ impl Sight {
         Looked {
             // What was in the way of the add-on, where this process makes it.
             unmade: self.clusters.unmade(namespace, name),
-            waits: Waits::of(shown.as_ref().map(|facts| &facts.seen), cluster),
+            never_initialized: ClusterSeen::was_never_initialized(shown, cluster),
+            waits: Waits::of(shown, cluster),
             ..Looked::of(self, cluster, release)
         }
     }

@@ -37,9 +37,7 @@ pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind, guard: &Guard)
             conflicts: conflicts_of(&told),
             message,
         },
-        Ok(StatusCode::FORBIDDEN) if has_cause(&status, NAMESPACE_TERMINATING) => {
-            ApplyError::NamespaceTerminating { message }
-        }
+        Ok(StatusCode::FORBIDDEN) if is_namespace_terminating(&status) => ApplyError::NamespaceTerminating { message },
         Ok(StatusCode::FORBIDDEN) => ApplyError::Forbidden { message },
         Ok(StatusCode::UNPROCESSABLE_ENTITY) if is_about_what_cannot_change(&status) => ApplyError::Immutable {
             fields: fields_of(&told),
@@ -58,6 +56,11 @@ pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind, guard: &Guard)
             message,
         },
     }
+}
+
+/// Whether something is refused because its namespace is being deleted: nothing can be made there any more.
+pub fn is_namespace_terminating(status: &Status) -> bool {
+    status.code == StatusCode::FORBIDDEN.as_u16() && has_cause(status, NAMESPACE_TERMINATING)
 }
 
 fn causes(status: &Status) -> &[StatusCause] {

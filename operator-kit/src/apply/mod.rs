@@ -21,6 +21,7 @@ use crate::object::group_kind;
 use crate::secrets::Guard;
 
 pub(crate) use self::answer::WRONG_TYPE;
+pub use self::answer::is_namespace_terminating;
 pub use self::ownership::{ForeignOwner, LISTED_FIELDS};
 
 /// How to apply.

@@ -103,10 +103,22 @@ pub struct Listed<'a> {
     pub release: ReleaseListed,
     /// Why the ClusterAddon could not be made when that was tried last; known where it is tried alone.
     #[serde(borrow)]
-    pub unmade: Option<&'a str>,
+    pub unmade: Option<Unmade<'a>>,
+    /// The API server of the cluster has never answered, as the Cluster says; `false` also where nobody knows.
+    #[serde(default)]
+    pub never_initialized: bool,
     /// Since when the Cluster waits.
     #[serde(default)]
     pub waits: Waits,
+}
+
+/// Why a ClusterAddon could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unmade<'a> {
+    /// In the words of whoever refused it.
+    pub why: &'a str,
+    /// Its namespace is being deleted: nothing is made there any more.
+    pub namespace_ends: bool,
 }
 
 /// Whether there is a ClusterStackRelease.
@@ -170,11 +182,10 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
     }
     match (addon, listed.release) {
         (None, ReleaseListed::Absent) => go_on("the class of the Cluster belongs to no cluster stack"),
-        (None, _) if *hook == Hook::BeforeClusterDelete => go_on("the cluster has no add-ons"),
         (None, _) if call.skipped.contains(&(*hook, cluster.class().to_owned())) => go_on(&format!(
             "the annotation {SKIP_HOOK} of the Cluster says to go on without add-ons"
         )),
-        (None, _) => unmade(listed.unmade).answer(call, &call.skipped, listed.waits),
+        (None, _) => without_addon(call, listed, now),
         (Some(addon), ReleaseListed::Absent) if !is_begun(addon) => {
             go_on("the class of the Cluster belongs to no cluster stack")
         }
@@ -183,16 +194,36 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
 }
 
 /// There is no ClusterAddon. Who answers may be another replica than the one that makes it.
-fn unmade(why: Option<&str>) -> Hold {
-    let held = match why {
+///
+/// A Cluster that is to go may have lost its own a moment ago: another one is made, which does what comes before the deletion. Where none can be made any more, or
+/// nothing can be there that it would take away, nobody waits for it.
+fn without_addon(call: &Call, listed: Listed<'_>, now: Timestamp) -> HookAnswer {
+    let held = Hold {
+        skipped_on: SkippedOn::Cluster,
+        ..unmade(listed.unmade)
+    };
+    if call.hook != Hook::BeforeClusterDelete {
+        return held.answer(call, &call.skipped, listed.waits);
+    }
+    let none_can_be_made = listed.unmade.is_some_and(|unmade| unmade.namespace_ends);
+    let (since, end) = usual_deletion(call, now);
+    if listed.never_initialized || none_can_be_made || now >= end {
+        return go_on("the cluster has no add-ons");
+    }
+    let held = Hold {
+        since: Some(since),
+        deadline: Some(end),
+        ..held
+    };
+    held.answer(call, &call.skipped, listed.waits)
+}
+
+fn unmade(unmade: Option<Unmade<'_>>) -> Hold {
+    match unmade {
         None => Hold::undone("the ClusterAddon has not been made yet"),
-        Some(why) => Hold::unseen(&format!(
+        Some(Unmade { why, .. }) => Hold::unseen(&format!(
             "the ClusterAddon could not be made, and is tried again: {why}"
         )),
-    };
-    Hold {
-        skipped_on: SkippedOn::Cluster,
-        ..held
     }
 }
 
@@ -259,9 +290,7 @@ fn clusters_of(addon: &ClusterAddon) -> impl Iterator<Item = &str> {
 fn before_deletion(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatus, now: Timestamp) -> Option<Hold> {
     let hook = Hook::BeforeClusterDelete;
     let progress = status.hook.as_ref().filter(|progress| progress.name == hook.name());
-    let since = call.cluster.deleting.unwrap_or(now);
-    let usual = SignedDuration::try_from(TIMEOUT_OF_DELETION).unwrap_or(SignedDuration::MAX);
-    let usual = since.checked_add(usual).unwrap_or(Timestamp::MAX);
+    let (since, usual) = usual_deletion(call, now);
     let deadline = progress
         .and_then(|progress| progress.deadline.as_ref())
         .map_or(usual, |time| time.0);
@@ -277,6 +306,13 @@ fn before_deletion(call: &Call, addon: &ClusterAddon, status: &ClusterAddonStatu
         deadline: Some(deadline),
         ..pause(addon, status).unwrap_or(held)
     })
+}
+
+/// Since when a Cluster is to go, and until when that is held up where nobody has said how long its stages may take.
+fn usual_deletion(call: &Call, now: Timestamp) -> (Timestamp, Timestamp) {
+    let since = call.cluster.deleting.unwrap_or(now);
+    let usual = SignedDuration::try_from(TIMEOUT_OF_DELETION).unwrap_or(SignedDuration::MAX);
+    (since, since.checked_add(usual).unwrap_or(Timestamp::MAX))
 }
 
 /// What holds up whoever asks about add-ons that somebody paused.

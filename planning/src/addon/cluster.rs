@@ -100,6 +100,16 @@ impl ClusterSeen {
         }
     }
 
+    /// Whether a call about a Cluster is about this one, which a watch shows: an earlier one of its name says nothing.
+    pub(super) fn is_asked_about(&self, asked: &Self) -> bool {
+        asked.uid.is_empty() || asked.uid == self.uid
+    }
+
+    /// Whether a watch shows of the Cluster of a call that its API server has never answered. What is not shown may have answered long ago.
+    pub fn was_never_initialized(shown: Option<&Self>, asked: &Self) -> bool {
+        shown.is_some_and(|shown| shown.is_asked_about(asked) && !shown.initialized)
+    }
+
     /// The Kubernetes version that it shall have; empty where it does not say.
     pub fn version(&self) -> &str {
         self.topology.as_ref().map_or("", |topology| &topology.version)

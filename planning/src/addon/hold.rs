@@ -40,9 +40,7 @@ impl Waits {
     /// What is known from the Cluster that a watch shows, for a call about this one; an earlier one of its name says nothing.
     pub fn of(shown: Option<&ClusterSeen>, asked: &ClusterSeen) -> Self {
         match shown {
-            Some(shown) if asked.uid.is_empty() || asked.uid == shown.uid => {
-                shown.unreconciled_since.map_or(Self::NotYet, Self::Since)
-            }
+            Some(shown) if shown.is_asked_about(asked) => shown.unreconciled_since.map_or(Self::NotYet, Self::Since),
             Some(_) | None => Self::Unseen,
         }
     }

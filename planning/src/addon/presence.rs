@@ -100,13 +100,19 @@ fn without_addon(cluster: &ClusterSeen, class: ClassOwner) -> Presence {
         return Presence::Moving;
     }
     match class {
-        _ if cluster.deleting.is_some() => Presence::None,
+        _ if cluster.deleting.is_some() && !may_leave_something(cluster) => Presence::None,
         ClassOwner::Foreign => Presence::None,
         ClassOwner::NotKnownYet => Presence::NotKnownYet,
         ClassOwner::Ours => cluster
             .paused
             .map_or(Presence::Create, |by| Presence::Paused(Pausing::Cluster(by))),
     }
+}
+
+/// Whether something may still be done in a cluster that is to go. Its ClusterAddon is let go regularly once Cluster API was told that nothing holds the deletion up,
+/// or once the Cluster is gone: where there is none before that, somebody deleted it, and what comes before the deletion is owed by another one.
+fn may_leave_something(cluster: &ClusterSeen) -> bool {
+    cluster.initialized && !cluster.ok_to_delete
 }
 
 fn of_both(cluster: &ClusterSeen, class: ClassOwner, addon: &AddonSeen) -> Presence {
@@ -136,7 +142,7 @@ fn of_both(cluster: &ClusterSeen, class: ClassOwner, addon: &AddonSeen) -> Prese
             Presence::Tend
         };
     }
-    // Together with its Cluster: what has to be done before that goes is done first. If it was deleted by hand, it is made anew where the Cluster stays.
+    // Together with its Cluster: what has to be done before that goes is done first. If it was deleted by hand, it is made anew, also where the Cluster goes next.
     if cluster.deleting.is_some() && !cluster.ok_to_delete && !is_of_another {
         Presence::Tend
     } else {

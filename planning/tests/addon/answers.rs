@@ -2,7 +2,7 @@ use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StageAction, StagePh
 use crds::conditions::{ConditionType, Finding, Reason, Severity, merge, with_ready};
 use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
-use planning::addon::{Call, ClusterSeen, Hook, HookAnswer, HookStatus, Listed, ReleaseListed, Waits, answer};
+use planning::addon::{Call, ClusterSeen, Hook, HookAnswer, HookStatus, Listed, ReleaseListed, Unmade, Waits, answer};
 use serde_json::{Value, json};
 
 use crate::given::{CLASS, annotated, at, cluster_value, owner, target};
@@ -11,12 +11,14 @@ const PRESENT: Listed<'static> = Listed {
     addons: true,
     release: ReleaseListed::Present,
     unmade: None,
+    never_initialized: false,
     waits: Waits::Unseen,
 };
 const ABSENT: Listed<'static> = Listed {
     addons: true,
     release: ReleaseListed::Absent,
     unmade: None,
+    never_initialized: false,
     waits: Waits::Unseen,
 };
 
@@ -81,6 +83,7 @@ fn clusters_of_other_classes_go_on_at_once() {
         addons: false,
         release: ReleaseListed::NotYet,
         unmade: None,
+        never_initialized: false,
         waits: Waits::Unseen,
     };
     assert!(goes_on(&answer(&foreign, None, unlisted, at(0))));
@@ -104,7 +107,10 @@ fn clusters_of_other_classes_go_on_at_once() {
 fn a_cluster_whose_add_on_cannot_be_made_is_told_why() {
     let create = call(Hook::BeforeClusterCreate);
     let refused = Listed {
-        unmade: Some("failed to create the ClusterAddon cluster-addon-web: exceeded quota: few"),
+        unmade: Some(Unmade {
+            why: "failed to create the ClusterAddon cluster-addon-web: exceeded quota: few",
+            namespace_ends: false,
+        }),
         ..PRESENT
     };
     for (listed, words) in [
@@ -495,7 +501,75 @@ fn a_deletion_waits_for_its_stages_and_never_longer_than_they_may_take() {
     // Nobody has looked: the operator may be gone altogether.
     let upgraded = || vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Done)];
     assert!(!looked(10, upgraded(), None) && looked(600, upgraded(), None));
-    assert!(goes_on(&answer(&call, None, PRESENT, at(0))), "it has no add-ons");
+}
+
+/// F15: somebody deleted the ClusterAddon right before the Cluster.
+#[test]
+fn a_deletion_waits_for_a_cluster_addon_that_is_made_again_and_for_none_that_cannot_be() {
+    let hook = Hook::BeforeClusterDelete;
+    let mut going = cluster_value(CLASS, "v1.34.0");
+    going["metadata"]["deletionTimestamp"] = json!(at(0).to_string());
+    let call = call_of(hook, &going, "");
+    let held = answer(&call, None, PRESENT, at(10));
+    assert!(!goes_on(&held));
+    for words in [
+        "the ClusterAddon has not been made yet".to_owned(),
+        format!("(since {}, deadline {})", at(0), at(600)),
+        format!("annotate --overwrite cluster web {SKIP_HOOK}={hook}@{CLASS}"),
+    ] {
+        assert!(held.message.contains(&words), "{}", held.message);
+    }
+    assert!(goes_on(&answer(&call, None, PRESENT, at(600))), "no longer than usual");
+    assert!(goes_on(&answer(&call, None, ABSENT, at(10))), "another tool's");
+    let unmade = |namespace_ends| Listed {
+        unmade: Some(Unmade {
+            why: "refused",
+            namespace_ends,
+        }),
+        ..PRESENT
+    };
+    assert!(
+        !goes_on(&answer(&call, None, unmade(false), at(10))),
+        "it is tried again"
+    );
+    assert!(
+        goes_on(&answer(&call, None, unmade(true), at(10))),
+        "none is made there"
+    );
+    let never = Listed {
+        never_initialized: true,
+        ..PRESENT
+    };
+    assert!(goes_on(&answer(&call, None, never, at(10))), "there is nothing in it");
+    let other = call_of(Hook::BeforeClusterCreate, &going, "v1.34.0");
+    assert!(
+        !goes_on(&answer(&other, None, never, at(10))),
+        "that is about deletions"
+    );
+    going["metadata"]["annotations"] = json!({ SKIP_HOOK: format!("{hook}@{CLASS}") });
+    assert!(goes_on(&answer(&call_of(hook, &going, ""), None, PRESENT, at(10))));
+}
+
+#[test]
+fn of_a_cluster_that_no_watch_shows_nobody_says_that_it_was_never_initialized() {
+    let asked = call(Hook::BeforeClusterDelete).cluster;
+    let shown = |uid: &str, initialized: bool| ClusterSeen {
+        uid: uid.to_owned(),
+        initialized,
+        ..asked.clone()
+    };
+    for (shown, never) in [
+        (None, false),
+        (Some(shown("uid-0", false)), false),
+        (Some(shown("uid-1", true)), false),
+        (Some(shown("uid-1", false)), true),
+    ] {
+        assert_eq!(
+            ClusterSeen::was_never_initialized(shown.as_ref(), &asked),
+            never,
+            "{shown:?}"
+        );
+    }
 }
 
 #[test]

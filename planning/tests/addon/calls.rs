@@ -58,6 +58,7 @@ fn a_call_that_is_read_from_bytes_is_answered_as_one_of_which_everything_is_know
                     addons,
                     release,
                     unmade: None,
+                    never_initialized: false,
                     waits: Waits::Unseen,
                 };
                 let of = |call| answer(call, None, listed, at(100));
@@ -92,6 +93,7 @@ fn a_cluster_in_a_namespace_that_the_operator_does_not_look_after_goes_on_at_onc
         addons: false,
         release: ReleaseListed::OutOfScope,
         unmade: None,
+        never_initialized: false,
         waits: Waits::Unseen,
     };
     for hook in Hook::ALL {

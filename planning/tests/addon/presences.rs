@@ -33,7 +33,6 @@ fn a_cluster_of_our_class_has_a_cluster_addon_and_no_other_cluster_gets_one() {
     assert_eq!(presence(Some(&alive()), Ours, None), Presence::Create);
     assert_eq!(presence(Some(&alive()), Foreign, None), Presence::None);
     assert_eq!(presence(Some(&alive()), NotKnownYet, None), Presence::NotKnownYet);
-    assert_eq!(presence(Some(&going()), Ours, None), Presence::None);
     assert_eq!(presence(Some(&alive()), Ours, Some(&ours())), Presence::Tend);
     assert_eq!(presence(None, Foreign, None), Presence::None);
 }
@@ -132,6 +131,31 @@ fn a_cluster_addon_that_goes_with_its_cluster_first_does_what_comes_before() {
     };
     assert_eq!(presence(Some(&released), Ours, Some(&deleted)), Presence::LetGo);
     assert_eq!(presence(None, Ours, Some(&deleted)), Presence::LetGo);
+}
+
+#[test]
+fn a_cluster_addon_deleted_right_before_its_cluster_is_made_again_until_cluster_api_was_told_that_it_may_go() {
+    assert_eq!(presence(Some(&going()), Ours, None), Presence::Create);
+    assert_eq!(presence(Some(&going()), NotKnownYet, None), Presence::NotKnownYet);
+    assert_eq!(presence(Some(&going()), Foreign, None), Presence::None);
+    // Where it was let go regularly, none is made again, and what never came up has nothing to take away.
+    let told = ClusterSeen {
+        ok_to_delete: true,
+        ..going()
+    };
+    let never_up = ClusterSeen {
+        initialized: false,
+        ..going()
+    };
+    for cluster in [told, never_up] {
+        assert_eq!(presence(Some(&cluster), Ours, None), Presence::None);
+    }
+    let paused = ClusterSeen {
+        paused: Some(PausedBy::Spec),
+        ..going()
+    };
+    let by_cluster = Presence::Paused(Pausing::Cluster(PausedBy::Spec));
+    assert_eq!(presence(Some(&paused), Ours, None), by_cluster);
 }
 
 #[test]

@@ -169,6 +169,40 @@ fn a_cluster_that_is_to_go_is_not_let_go_by_an_operator_that_has_not_listed_the_
     });
 }
 
+/// F15: what comes before the deletion of a cluster is owed by its ClusterAddon, which somebody deletes while nobody can make another one.
+#[test]
+fn a_cluster_that_goes_right_after_its_cluster_addon_gets_another_one_until_cluster_api_was_told_that_it_may_go() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&control_plane("wharf"));
+        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        let mut up = server.find(CLUSTER, "wharf");
+        up["status"]["conditions"] = json!([{ "type": "ControlPlaneInitialized", "status": "True" }]);
+        server.write(CLUSTER, "wharf", &Write::Status(&up));
+        sleep(LONG).await;
+    });
+    let before = uid(&server.find(ADDON, NAME));
+    let take_away = || {
+        server.merge(ADDON, NAME, &json!({ "metadata": { "finalizers": null } }));
+        server.delete(ADDON, NAME);
+    };
+    take_away();
+    let finalizers = json!({ "metadata": { "finalizers": ["cluster.cluster.x-k8s.io"] } });
+    server.merge(CLUSTER, "wharf", &finalizers);
+    server.delete(CLUSTER, "wharf");
+    looked_after(&server, &[], async |_| {
+        until(|| server.find(ADDON, NAME)["status"]["hook"]["name"] == "BeforeClusterDelete").await;
+        assert_ne!(uid(&server.find(ADDON, NAME)), before);
+        let may_go = json!({ "metadata": { "annotations": { labels::OK_TO_DELETE: "" } } });
+        server.merge(CLUSTER, "wharf", &may_go);
+        sleep(LONG).await;
+        take_away();
+        sleep(LONG).await;
+        assert_eq!(addons(&server), [], "what was done is not done again");
+    });
+}
+
 #[test]
 fn a16_a_cluster_has_add_ons_also_when_its_class_is_in_another_namespace() {
     let server = begin(None);

@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::{ServiceExt, service_fn};
 
 use super::*;
-use crate::clusters::{ClusterSight, Clusters, Keeps};
+use crate::clusters::{ClusterSight, Clusters, Keeps, Unmade};
 use crate::hooks::apart;
 
 const CLASS: &str = "docker-harbor-1-34-v1";
@@ -458,10 +458,45 @@ async fn a_cluster_whose_add_on_is_refused_is_told_the_words_of_the_api_server()
         (Some("exceeded quota: few"), "is tried again: exceeded quota: few"),
         (None, "has not been made yet"),
     ] {
-        replica.clusters.note_unmade(&place, why);
+        let unmade = why.map(|why: &str| Unmade {
+            why: why.to_owned(),
+            namespace_ends: false,
+        });
+        replica.clusters.note_unmade(&place, unmade);
         let held = replica.ask(path, &create).await;
         let message = held["message"].as_str().unwrap_or_default();
         assert!(held["retryAfterSeconds"] == 2 && message.contains(words), "{held}");
+    }
+}
+
+/// Somebody has deleted the ClusterAddon right before the Cluster.
+#[tokio::test]
+async fn a_cluster_that_goes_waits_for_another_add_on_unless_it_never_came_up_or_none_can_be_made() {
+    let path = "beforeclusterdelete/before-cluster-delete";
+    let mut going = cluster(14, CLASS);
+    going["metadata"]["deletionTimestamp"] = json!(Timestamp::now().to_string());
+    let request = json!({ "cluster": going });
+    let shown = |initialized: bool| {
+        let mut shown = cluster(14, CLASS);
+        shown["status"] = json!({ "initialization": { "controlPlaneInitialized": initialized } });
+        World {
+            clusters: vec![shown],
+            ..ours()
+        }
+    };
+    for (world, retry) in [(ours(), 2), (shown(true), 2), (shown(false), 0)] {
+        let answer = Replica::new(&world).await.ask(path, &request).await;
+        assert_eq!(answer["retryAfterSeconds"], retry, "{answer}");
+    }
+    let replica = Replica::new(&shown(true)).await;
+    let place = ("team".to_owned(), "web".to_owned());
+    for (namespace_ends, retry) in [(false, 2), (true, 0)] {
+        let why = "is forbidden".to_owned();
+        replica
+            .clusters
+            .note_unmade(&place, Some(Unmade { why, namespace_ends }));
+        let answer = replica.ask(path, &request).await;
+        assert_eq!(answer["retryAfterSeconds"], retry, "{answer}");
     }
 }
 

@@ -345,6 +345,7 @@ impl World {
             addons: true,
             release: ReleaseListed::Present,
             unmade: None,
+            never_initialized: false,
             waits: Waits::Unseen,
         };
         let answer = answer(&call, self.addon.as_ref(), listed, self.now());

@@ -76,6 +76,7 @@ impl World {
             addons: true,
             release: ReleaseListed::Present,
             unmade: None,
+            never_initialized: false,
             waits: Waits::Unseen,
         };
         let given = answer(&call, Some(snapshot), listed, at(self.second));
