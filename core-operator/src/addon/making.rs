@@ -125,6 +125,8 @@ async fn look(context: Arc<Context>, place: ClusterPlace) -> (ClusterPlace, Resu
         let Some(addons) = &context.addons else { return Ok(()) };
         let shard = shard_of_addons(&namespace, &name, context.tenure.count());
         let Some(_pass) = context.tenure.enter(shard) else {
+            // What was in the way here is the business of whoever tries it now.
+            context.clusters.note_unmade(&(namespace, name), None);
             return Ok(());
         };
         let seen_to = Box::pin(see_to(&context, addons, &namespace, &name)).await;
