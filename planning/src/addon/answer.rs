@@ -182,25 +182,36 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
     }
     match (addon, listed.release) {
         (None, ReleaseListed::Absent) => go_on("the class of the Cluster belongs to no cluster stack"),
-        (None, _) if call.skipped.contains(&(*hook, cluster.class().to_owned())) => go_on(&format!(
-            "the annotation {SKIP_HOOK} of the Cluster says to go on without add-ons"
-        )),
-        (None, _) => without_addon(call, listed, now),
         (Some(addon), ReleaseListed::Absent) if !is_begun(addon) => {
             go_on("the class of the Cluster belongs to no cluster stack")
         }
-        (Some(addon), _) => of_addon(call, addon, listed.waits, now),
+        (Some(addon), _) if !is_of_another(addon, &cluster.uid) => of_addon(call, addon, listed.waits, now),
+        // What is said on that of an earlier Cluster of this name is about that one.
+        (Some(_), _) => {
+            let words = "the ClusterAddon is that of an earlier Cluster of this name, and another has to be made";
+            let held = Hold {
+                since: call.created,
+                ..Hold::undone(words)
+            };
+            without_addon(call, held, listed, now)
+        }
+        (None, _) => without_addon(call, unmade(listed.unmade), listed, now),
     }
 }
 
-/// There is no ClusterAddon. Who answers may be another replica than the one that makes it.
+/// There is no ClusterAddon that is for this Cluster, which holds it up so.
 ///
 /// A Cluster that is to go may have lost its own a moment ago: another one is made, which does what comes before the deletion. Where none can be made any more, or
 /// nothing can be there that it would take away, nobody waits for it.
-fn without_addon(call: &Call, listed: Listed<'_>, now: Timestamp) -> HookAnswer {
+fn without_addon(call: &Call, held: Hold, listed: Listed<'_>, now: Timestamp) -> HookAnswer {
+    if call.skipped.contains(&(call.hook, call.cluster.class().to_owned())) {
+        return go_on(&format!(
+            "the annotation {SKIP_HOOK} of the Cluster says to go on without add-ons"
+        ));
+    }
     let held = Hold {
         skipped_on: SkippedOn::Cluster,
-        ..unmade(listed.unmade)
+        ..held
     };
     if call.hook != Hook::BeforeClusterDelete {
         return held.answer(call, &call.skipped, listed.waits);
@@ -218,6 +229,7 @@ fn without_addon(call: &Call, listed: Listed<'_>, now: Timestamp) -> HookAnswer 
     held.answer(call, &call.skipped, listed.waits)
 }
 
+/// None has been made. Who answers may be another replica than the one that makes it.
 fn unmade(unmade: Option<Unmade<'_>>) -> Hold {
     match unmade {
         None => Hold::undone("the ClusterAddon has not been made yet"),
@@ -247,12 +259,7 @@ fn of_addon(call: &Call, addon: &ClusterAddon, waits: Waits, now: Timestamp) -> 
             format!("the annotation {SKIP_HOOK} of the ClusterAddon says to go on without the stages of {hook}");
         return go_on(&message);
     }
-    let held = if is_of_another(addon, &call.cluster.uid) {
-        Some(Hold {
-            since: call.created,
-            ..Hold::undone("the ClusterAddon is that of an earlier Cluster of this name, and another has to be made")
-        })
-    } else if hook == Hook::BeforeClusterDelete {
+    let held = if hook == Hook::BeforeClusterDelete {
         before_deletion(call, addon, status, now)
     } else {
         behind(call, addon, status).or_else(|| left(call, status, now))

@@ -550,6 +550,39 @@ fn a_deletion_waits_for_a_cluster_addon_that_is_made_again_and_for_none_that_can
     assert!(goes_on(&answer(&call_of(hook, &going, ""), None, PRESENT, at(10))));
 }
 
+/// Uid first: everything on the ClusterAddon of an earlier Cluster is about that one.
+#[test]
+fn what_somebody_let_an_earlier_cluster_go_on_without_holds_the_one_that_has_its_name_now() {
+    let skip = |hook: Hook| format!("{hook}@{CLASS}");
+    let of_an_earlier = |hook: Hook| {
+        let mut earlier = addon(vec![row(hook, "a", StagePhase::Done)]);
+        earlier.metadata.owner_references = Some(vec![owner("uid-0")]);
+        let annotations = earlier.metadata.annotations.get_or_insert_default();
+        annotations.insert(SKIP_HOOK.to_owned(), skip(hook));
+        earlier
+    };
+    let mut cluster = cluster_value(CLASS, "v1.34.0");
+    cluster["metadata"]["deletionTimestamp"] = json!(at(0).to_string());
+    for hook in [
+        Hook::BeforeClusterCreate,
+        Hook::BeforeClusterUpgrade,
+        Hook::BeforeClusterDelete,
+    ] {
+        let earlier = of_an_earlier(hook);
+        cluster["metadata"]["annotations"] = json!({});
+        let held = answered(&call_of(hook, &cluster, "v1.34.0"), &earlier);
+        let way = format!("annotate --overwrite cluster web {SKIP_HOOK}={}", skip(hook));
+        assert!(!goes_on(&held) && held.message.ends_with(&way), "{}", held.message);
+        cluster["metadata"]["annotations"] = json!({ SKIP_HOOK: skip(hook) });
+        assert!(goes_on(&answered(&call_of(hook, &cluster, "v1.34.0"), &earlier)));
+    }
+    // Nor does it hold a deletion up for longer than none does.
+    cluster["metadata"]["annotations"] = json!({});
+    let call = call_of(Hook::BeforeClusterDelete, &cluster, "");
+    let earlier = of_an_earlier(Hook::BeforeClusterDelete);
+    assert!(goes_on(&answer(&call, Some(&earlier), PRESENT, at(600))));
+}
+
 #[test]
 fn of_a_cluster_that_no_watch_shows_nobody_says_that_it_was_never_initialized() {
     let asked = call(Hook::BeforeClusterDelete).cluster;
