@@ -145,14 +145,21 @@ pub(super) async fn follow(place: &Place, stages: &[Stage], awaited: &BTreeSet<S
     }
 }
 
-/// The condition that a stage waits for, as the status has it.
+/// The condition that a stage waits for, as the status has it: the n-th row of a hook is that of its n-th stage, of which two may have the same chart.
 fn condition_of<'s>(stage: &'s Stage, status: &ClusterAddonStatus) -> Option<&'s WaitForCondition> {
-    let StageKey { hook, name, action, .. } = &stage.key;
-    let is_after = status.stages.iter().any(|row| {
-        row.phase == StagePhase::WaitingForPostCondition
-            && row.name == *name
-            && row.action == *action
-            && row.hook.as_deref() == Some(hook.name())
+    let StageKey {
+        hook,
+        index,
+        name,
+        action,
+    } = &stage.key;
+    let mut rows = status
+        .stages
+        .iter()
+        .filter(|row| row.hook.as_deref() == Some(hook.name()));
+    let row = rows.nth(*index);
+    let is_after = row.is_some_and(|row| {
+        row.phase == StagePhase::WaitingForPostCondition && row.name == *name && row.action == *action
     });
     if is_after {
         stage.post.as_ref()
@@ -232,7 +239,7 @@ fn is_secret(object: &WatchedObject) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crds::cluster_addon::StageAction;
+    use crds::cluster_addon::{StageAction, StageProgress};
     use crds::release_files::OnFailure;
     use operator_kit::crd_watch::CrdWatch;
     use operator_kit::discovery::Discovery;
@@ -403,5 +410,49 @@ mod tests {
             waits_for(other, StagePhase::WaitingForPostCondition).as_deref(),
             Some("before")
         );
+    }
+
+    #[test]
+    fn of_two_stages_of_one_chart_each_is_followed_by_its_own_condition() {
+        let hook = Hook::BeforeClusterUpgrade;
+        let stage = |index: usize| Stage {
+            key: StageKey {
+                hook,
+                index,
+                name: "network".to_owned(),
+                action: StageAction::Apply,
+            },
+            opens: hook,
+            timeout: Duration::from_mins(30),
+            on_failure: OnFailure::Stop,
+            pre: Some(WaitForCondition {
+                objects: Vec::new(),
+                conditions: format!("before {index}"),
+            }),
+            post: Some(WaitForCondition {
+                objects: Vec::new(),
+                conditions: format!("after {index}"),
+            }),
+        };
+        // One of another hook before them counts for nothing.
+        let rows = [
+            (Hook::AfterControlPlaneInitialized, StagePhase::Done),
+            (hook, StagePhase::WaitingForPostCondition),
+            (hook, StagePhase::WaitingForPreCondition),
+        ];
+        let row = |(hook, phase): (Hook, StagePhase)| -> StageProgress {
+            let row = json!({ "name": "network", "action": "apply", "hook": hook.name(), "phase": phase });
+            serde_json::from_value(row).expect("a row")
+        };
+        let status = ClusterAddonStatus {
+            stages: rows.map(row).to_vec(),
+            ..ClusterAddonStatus::default()
+        };
+        let waits_for = |index: usize| {
+            let stage = stage(index);
+            condition_of(&stage, &status).map(|condition| condition.conditions.clone())
+        };
+        assert_eq!(waits_for(0).as_deref(), Some("after 0"));
+        assert_eq!(waits_for(1).as_deref(), Some("before 1"));
     }
 }
