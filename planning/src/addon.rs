@@ -18,6 +18,7 @@ mod belongings;
 mod cluster;
 mod control_plane;
 mod course;
+mod deadline;
 mod findings;
 mod hold;
 mod hook;

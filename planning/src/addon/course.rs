@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
 use super::cluster::ClusterSeen;
+use super::deadline::deadline;
 use super::hook::Hook;
 use super::marks::Marks;
 use super::stage::{StageSeen, StageState, has_begun, look};
@@ -272,7 +273,7 @@ fn end(input: &CourseInput<'_>) -> Option<Timestamp> {
     Some(after(deleting, together))
 }
 
-fn after(begin: Timestamp, length: Duration) -> Timestamp {
+pub(super) fn after(begin: Timestamp, length: Duration) -> Timestamp {
     let length = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
     begin.checked_add(length).unwrap_or(Timestamp::MAX)
 }
@@ -342,11 +343,7 @@ fn state(
     if look.phase == StagePhase::Done {
         return closed(StagePhase::Done, None, None);
     }
-    // A clock that was set back does not lengthen it.
-    let longest = after(now, stage.timeout);
-    let deadline = row
-        .and_then(|row| row.deadline.as_ref())
-        .map_or(longest, |deadline| deadline.0.min(longest));
+    let deadline = deadline(input, stage, row, now);
     let is_late = now >= deadline;
     // Of these time mends nothing. A cluster that is to go is given the time all the same: what is not done before can never be done.
     let is_invalid = look.reason == Some(Reason::ConditionInvalid);

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use crds::cluster_addon::StagePhase::{
     self, ApplyingOrDeleting, Done, Pending, WaitingForPostCondition, WaitingForPreCondition,
 };
-use crds::conditions::Reason;
+use crds::conditions::{Reason, paused};
 use crds::labels::{CLUSTER_ADDON_STAGE, CREATED_WITH};
 use planning::addon::{
     ClusterSeen, ConditionSeen, Course, Hook, Kind, Marks, StageSeen, Stages, Work, charts_needed, charts_that_stay,
@@ -476,6 +476,61 @@ fn a_stage_that_may_fail_is_passed_over_when_it_takes_too_long() {
     assert_eq!(course.open().count(), 1, "it is tried on");
     driven.see(0, done());
     assert!(driven.look(61).is_done());
+}
+
+/// A stage that may fail, of which nobody has done anything yet, and its layout.
+fn forgiving() -> Driven {
+    let layout = listed(
+        "{BeforeClusterUpgrade: [{name: a, action: apply, timeout: 60s, onFailure: continue}, {name: b, action: apply}]}",
+    );
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    let course = driven.look(0);
+    assert_eq!(course.stages[0].deadline, Some(at(60)));
+    driven
+}
+
+#[test]
+fn a_stage_whose_time_was_up_while_nobody_was_at_work_has_it_anew_before_it_is_passed_over() {
+    let mut driven = forgiving();
+    let course = driven.look(7200);
+    let stage = &course.stages[0];
+    assert_eq!(
+        (stage.open, stage.passed_over, stage.reason, stage.deadline),
+        (true, false, Some(Reason::ObjectsApplyingOngoing), Some(at(7260)))
+    );
+    assert!(driven.look(7260).stages[0].passed_over);
+    // Somebody has noticed it: nothing begins anew.
+    let course = driven.look(14_400);
+    assert_eq!(
+        (course.stages[0].passed_over, course.stages[0].deadline),
+        (true, Some(at(7260)))
+    );
+    // Nor does it where somebody is at work who is only slow.
+    let mut driven = forgiving();
+    assert!(driven.look(300).stages[0].passed_over);
+}
+
+#[test]
+fn the_time_of_a_stage_does_not_run_on_while_add_ons_are_paused() {
+    let mut driven = forgiving();
+    let pause = |driven: &mut Driven, second: i64| {
+        driven.status.conditions = paused(&[], Reason::Paused, "the annotation is set", at(second));
+    };
+    pause(&mut driven, 20);
+    let course = driven.look(90);
+    let stage = &course.stages[0];
+    assert_eq!((stage.passed_over, stage.deadline), (false, Some(at(130))));
+    // The status that was written then says nothing of the pause any more.
+    driven.status.conditions.clear();
+    assert_eq!(driven.look(100).stages[0].deadline, Some(at(130)));
+    assert!(driven.look(130).stages[0].passed_over);
+    // A pause that comes after its time was up changes nothing.
+    pause(&mut driven, 140);
+    let course = driven.look(1000);
+    assert_eq!(
+        (course.stages[0].passed_over, course.stages[0].deadline),
+        (true, Some(at(130)))
+    );
 }
 
 fn invalid(message: &str) -> ConditionSeen {
