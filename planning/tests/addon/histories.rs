@@ -148,6 +148,27 @@ fn a_second_upgrade_to_the_same_class_is_an_upgrade() {
     assert_eq!(world.class, 1);
 }
 
+/// Nothing says of the new one that the cluster was complete before, so that it is led by the list for creation. Each call of a hook asserts that what that applies
+/// is there in the version of the target before Kubernetes goes on.
+#[test]
+fn a_cluster_addon_that_is_deleted_in_the_middle_of_an_upgrade_holds_that_up_until_creation_has_brought_the_target() {
+    for minor in [Minor::Older, Minor::Newer] {
+        for rounds in 0..16 {
+            let mut world = settled(minor, &[]);
+            world.set_class(2);
+            world.set_version();
+            for _ in 0..rounds {
+                world.second += 1;
+                world.cluster_api(Trouble::default());
+                world.drive(false);
+            }
+            world.replace_addon();
+            world.settle();
+            world.assert_settled();
+        }
+    }
+}
+
 #[test]
 fn going_back_in_the_middle_of_an_upgrade_needs_nobody_to_tidy_up() {
     for rounds in 0..12 {

@@ -108,12 +108,18 @@ pub(crate) struct Trouble {
     pub(crate) is_doubled: bool,
 }
 
+/// A ClusterAddon that we have begun to work on.
+fn begun() -> ClusterAddon {
+    let mut addon = addon();
+    let annotation = (CONTAINS_GROUP_KINDS.to_owned(), "ConfigMap".to_owned());
+    addon.metadata.annotations = Some([annotation].into());
+    addon.metadata.owner_references = Some(vec![owner("uid-1")]);
+    addon
+}
+
 impl World {
     pub(crate) fn new(minor: Minor) -> Self {
-        let mut addon = addon();
-        let annotation = (CONTAINS_GROUP_KINDS.to_owned(), "ConfigMap".to_owned());
-        addon.metadata.annotations = Some([annotation].into());
-        addon.metadata.owner_references = Some(vec![owner("uid-1")]);
+        let addon = begun();
         Self {
             minor,
             releases: releases(),
@@ -165,6 +171,12 @@ impl World {
 
     pub(crate) fn lose_status(&mut self) {
         self.addon.status = None;
+        self.shown();
+    }
+
+    /// Somebody deletes the ClusterAddon, and another one is made, of which nothing is known.
+    pub(crate) fn replace_addon(&mut self) {
+        self.addon = begun();
         self.shown();
     }
 
