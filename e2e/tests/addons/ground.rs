@@ -8,7 +8,7 @@ use crds::{
     labels,
 };
 use e2e::{
-    ControlPlane, Journey, Operator, Options,
+    ControlPlane, Journey, Metrics, Operator, Options,
     audit::{AuditEvents, Mark},
     cluster_api::{Manager, Provider, Release},
     eventually,
@@ -372,10 +372,25 @@ pub(crate) async fn answers(journey: &mut Journey, hook: Hook, answer: &str) -> 
 
 /// The same by one of several replicas.
 pub(crate) async fn answers_of(operator: &mut Operator, hook: Hook, answer: &str) -> Result<f64> {
-    let metrics = operator.metrics().await?;
+    Ok(answers_in(&operator.metrics().await?, hook, answer))
+}
+
+fn answers_in(metrics: &Metrics, hook: Hook, answer: &str) -> f64 {
     let hook = hook.name();
     let of_hook = [("hook", hook.as_str()), ("answer", answer)];
-    Ok(metrics
-        .sum("stackwright_hook_answers_total", &of_hook)
-        .unwrap_or_default())
+    let answers = metrics.sum("stackwright_hook_answers_total", &of_hook);
+    answers.unwrap_or_default()
+}
+
+/// Waits until a hook was answered so once more: what a Cluster says of it may be of an earlier call.
+pub(crate) async fn answered_again(journey: &mut Journey, hook: Hook, answer: &str) -> Result<()> {
+    let before = answers(journey, hook, answer).await?;
+    let url = journey.operator()?.metrics_url().await?;
+    let what = format!("{} to be answered with {answer} once more", hook.name());
+    eventually(SOON, what, async || {
+        let now = answers_in(&Metrics::read(&url).await?, hook, answer);
+        ensure!(now > before, "{now} times, {before} before");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await
 }

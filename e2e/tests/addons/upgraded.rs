@@ -1,14 +1,17 @@
-//! Class and Kubernetes version of a Cluster are changed together: the hooks hold Cluster API back until the add-ons are ready for it.
+//! Class and Kubernetes version of a Cluster are changed together: the hooks hold Cluster API back until the add-ons are ready for it (A6, A8, F2, F5, F7, F8,
+//! F10, F12, F14). And a class alone is changed: for one with the same add-ons (A6), and for one whose first stage takes long (A9, F5).
 
 use anyhow::{Context, Result, ensure};
 use crds::{
     ClusterAddon,
     cluster_addon::{StagePhase, name_for},
+    labels,
 };
 use e2e::{
     Journey,
     cluster_api::Release,
     eventually,
+    hooks::Hook,
     journey::SOON,
     releases::StackSource,
     shim::{Hold, cluster},
@@ -16,17 +19,18 @@ use e2e::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::json;
 
 use crate::{
     ground::{
-        CLUSTER, Ground, class, control_plane, course, each_of_run, on_the_newest, phases, release_of, set_topology,
-        status, until_addon, until_cluster,
+        CLUSTER, Ground, answered_again, class, control_plane, course, each_of_run, on_the_newest, phases, release_of,
+        set_topology, status, until_addon, until_cluster,
     },
     reshaped, stack,
+    values::change_cluster,
 };
 
 /// The kind of control planes here.
@@ -66,7 +70,7 @@ pub(crate) async fn lose_the_network(ground: &mut Ground) -> Result<()> {
     Ok(())
 }
 
-/// A6, A8, F2, F5, F7 and F12 to F14.
+/// A6, A8, F2, F5, F7, F12 and F14.
 fn both_together(release: Release, weather: Weather) -> Result<()> {
     course(release, async |journey, ground| {
         let [old, new] = [class(journey, "v1", "v1").await?, class(journey, "v2", "v2").await?];
@@ -78,6 +82,7 @@ fn both_together(release: Release, weather: Weather) -> Result<()> {
         weather.strike(journey).await?;
         web.release(Hold::Machines);
         ground.complete(journey, &old, "v1").await?;
+        is_marked(journey, labels::STAGE_CREATED).await?;
         let client = ground.workload.client();
         let before = stack::uids(&client, "v1").await?;
 
@@ -87,6 +92,9 @@ fn both_together(release: Release, weather: Weather) -> Result<()> {
         is_held_back(journey, ground).await?;
         weather.strike(journey).await?;
         is_held_back(journey, ground).await?;
+        if weather == Weather::Deadly {
+            is_given_up_and_begun_again(journey, ground, [&old, &new]).await?;
+        }
 
         ground.with_kubelets()?;
         eventually(SOON, "the control plane to be told the new version", async || {
@@ -104,9 +112,45 @@ fn both_together(release: Release, weather: Weather) -> Result<()> {
         let addon = ground.complete(journey, &new, "v2").await?;
         let version = status(&addon).applied.and_then(|applied| applied.kubernetes_version);
         assert_eq!(version.as_deref(), Some("v1.35.0"));
+        is_marked(journey, labels::STAGE_UPGRADED).await?;
         stack::are_the_same(&before, &stack::uids(&client, "v2").await?)?;
         ground.looks_write_nothing(journey, "upgraded").await
     })
+}
+
+/// F14: the annotation of the Go operator says whether the add-ons are as creation made them, or were upgraded since.
+async fn is_marked(journey: &Journey, stage: &str) -> Result<()> {
+    let says = |addon: &ClusterAddon| {
+        let said = addon.annotations().get(labels::CLUSTER_ADDON_STAGE);
+        said.is_some_and(|said| said == stage)
+    };
+    let what = format!("the add-ons to be marked as {stage}");
+    journey.until(&name_for(CLUSTER), &what, says).await.map(drop)
+}
+
+/// Lets Cluster API take an earlier Kubernetes version, which it refuses otherwise although the control plane has not left it.
+const ANY_VERSION: &str = "unsafe.topology.cluster.x-k8s.io/disable-update-version-check";
+
+/// A8, F8: an upgrade that is held back is given up, and asked for once more. The Go operator remembered the class of the first call, and took the second upgrade
+/// to it for done.
+async fn is_given_up_and_begun_again(journey: &mut Journey, ground: &mut Ground, [old, new]: [&str; 2]) -> Result<()> {
+    let any_version = json!({ "metadata": { "annotations": { ANY_VERSION: "" } } });
+    change_cluster(journey, any_version).await?;
+    set_topology(journey, old, "v1.34.0").await?;
+    // As soon as there is a network again, what is still wanted goes on.
+    until_addon(journey, "the first class to be wanted again", |status| {
+        let target = status.target.as_ref();
+        target.is_some_and(|target| target.cluster_stack == old)
+    })
+    .await?;
+    ground.with_kubelets()?;
+    ground.complete(journey, old, "v1").await?;
+
+    lose_the_network(ground).await?;
+    set_topology(journey, new, "v1.35.0").await?;
+    is_held_back(journey, ground).await?;
+    answered_again(journey, Hook::BeforeClusterUpgrade, "hold").await?;
+    is_held_back(journey, ground).await
 }
 
 /// Before the upgrade of Kubernetes the new network has to be ready, which it is not; the Cluster says in our words what holds it up.
@@ -151,32 +195,34 @@ async fn is_half_way(ground: &Ground) -> Result<()> {
 }
 
 #[test]
-fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_10()
+fn a8_f2_f5_f7_f12_f14_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_10()
 -> Result<()> {
     both_together(Release::V1_10, Weather::Fair)
 }
 
 #[test]
-fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_12()
+fn a8_f2_f5_f7_f12_f14_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_12()
 -> Result<()> {
     both_together(Release::V1_12, Weather::Fair)
 }
 
 #[test]
-fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_13()
+fn a8_f2_f5_f7_f12_f14_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_13()
 -> Result<()> {
     both_together(Release::V1_13, Weather::Fair)
 }
 
 #[test]
-fn a8_f2_f5_f7_f12_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_14()
+fn a8_f2_f5_f7_f12_f14_class_and_kubernetes_are_upgraded_together_and_cluster_api_waits_for_the_add_ons_on_1_14()
 -> Result<()> {
     both_together(Release::V1_14, Weather::Fair)
 }
 
-/// A8: the restart in the middle. Losing the whole status costs time only.
+/// A8, F8: the restart in the middle, and a second upgrade to the same class. Losing the whole status costs time only. F10: a hook is called for a ClusterAddon
+/// that names no release before.
 #[test]
-fn a8_f8_an_operator_that_is_killed_and_loses_its_status_at_every_station_comes_to_the_same_end() -> Result<()> {
+fn a8_f8_f10_an_operator_that_is_killed_and_loses_its_status_at_every_station_comes_to_the_same_end_by_a_second_upgrade_to_a_class()
+-> Result<()> {
     each_of_run(|release| both_together(release, Weather::Deadly))
 }
 
