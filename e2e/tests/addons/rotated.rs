@@ -1,23 +1,28 @@
-//! The kubeconfig of a Cluster is written anew: with other credentials, or of another API server. The operator that runs takes the new one.
+//! The kubeconfig of a Cluster is written anew: with other credentials, in the middle of a stage and when all are over, or of another API server. The operator
+//! that runs takes the new one.
 
 use std::{collections::BTreeSet, mem};
 
 use anyhow::{Context, Result, ensure};
-use crds::conditions::{ConditionStatus, ConditionType, find};
+use crds::{
+    ClusterAddonStatus,
+    cluster_addon::StagePhase,
+    conditions::{ConditionStatus, ConditionType, find},
+};
 use e2e::{
     ControlPlane, Journey, Options,
     audit::Mark,
     control_plane::ClientAuthority,
     eventually,
     journey::SOON,
-    shim::{Workload, cluster},
+    shim::{Hold, Workload, cluster},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
 use crate::{
     changed::{change_the_agent, delete_the_note},
-    ground::{CLUSTER, Ground, OPERATOR, class, on_the_newest, until_addon},
+    ground::{CLUSTER, Ground, OPERATOR, ask, class, on_the_newest, phases, status, until_addon},
     stack,
 };
 
@@ -35,13 +40,14 @@ async fn tell(ground: &Ground, authority: &ClientAuthority, name: &str) -> Resul
     Ok(())
 }
 
-/// From now on the API server knows users of one authority, and those of the other no more.
-async fn revoke(ground: &Ground, other: &ClientAuthority, known: &ClientAuthority) -> Result<()> {
-    ground.workload.know_clients_of(&[known])?;
+/// From now on the API server knows users of these authorities, and those of the other no more.
+async fn revoke(ground: &Ground, other: &ClientAuthority, known: &[&ClientAuthority]) -> Result<()> {
+    ground.workload.know_clients_of(known)?;
     let access = ground.workload.access();
+    let first = known.first().context("nobody is known")?;
     let [stranger, friend] = [
         other.client(access, "anybody").await?,
-        known.client(access, "anybody").await?,
+        first.client(access, "anybody").await?,
     ];
     eventually(SOON, "the API server to know the one and not the other", async || {
         Api::<Namespace>::all(friend.clone()).get("default").await?;
@@ -65,6 +71,39 @@ async fn writers(ground: &Ground, mark: Mark) -> Result<BTreeSet<String>> {
     let events = ground.workload.audit_log().since(mark).await?;
     let accepted = events.of_agent(OPERATOR).writes().filter(|event| event.code < 300);
     Ok(accepted.iter().map(|event| event.user.clone()).collect())
+}
+
+/// The first stage has done its work, and what it waits for has not come.
+fn is_waiting(status: &ClusterAddonStatus) -> bool {
+    phases(status).first() == Some(&("network", StagePhase::WaitingForPostCondition))
+}
+
+/// The Cluster is made, and while its first stage waits, the credentials are renewed: the stage goes on by the new ones, in the time that it had. The third
+/// authority is one that is not used yet.
+async fn in_the_middle_of_a_stage(
+    journey: &Journey,
+    ground: &Ground,
+    class: &str,
+    [first, second, third]: [&ClientAuthority; 3],
+) -> Result<()> {
+    let web = ground.web();
+    web.hold(Hold::Machines);
+    let begun = ground.workload.audit_log().mark().await?;
+    journey.apply(cluster(CLUSTER, class, "v1.34.0", 1)).await?;
+    let addon = until_addon(journey, "the network to be waited for", is_waiting).await?;
+    let before = status(&addon).stages.swap_remove(0).deadline;
+    let writers = writers(ground, begun).await?;
+    ensure!(writers.iter().eq(["first"]), "{writers:?} wrote");
+
+    tell(ground, second, "second").await?;
+    revoke(ground, first, &[second, third]).await?;
+    let renewed = ground.workload.audit_log().mark().await?;
+    ask(journey, "renewed").await?;
+    let addon = until_addon(journey, "the network to be waited for still", is_waiting).await?;
+    let after = status(&addon).stages.swap_remove(0).deadline;
+    ensure!(before.is_some() && before == after, "{after:?} instead of {before:?}");
+    web.release(Hold::Machines);
+    is_put_right_by(journey, ground, class, renewed, "second").await
 }
 
 /// What somebody changed is put back in this name alone.
@@ -96,37 +135,37 @@ async fn follows(journey: &Journey, ground: &mut Ground, class: &str) -> Result<
 }
 
 #[test]
-fn a_kubeconfig_that_is_renewed_or_names_another_api_server_is_taken_by_the_operator_that_runs() -> Result<()> {
+fn a_kubeconfig_that_is_renewed_in_the_middle_of_a_stage_or_later_or_names_another_api_server_is_taken_by_the_operator_that_runs()
+-> Result<()> {
     on_the_newest(async |journey, ground| {
-        let [first, second, third] = [
+        let [first, second, third, fourth] = [
+            ClientAuthority::new()?,
             ClientAuthority::new()?,
             ClientAuthority::new()?,
             ClientAuthority::new()?,
         ];
-        ground.workload.know_clients_of(&[&first, &second])?;
+        ground.workload.know_clients_of(&[&first, &second, &third])?;
         tell(ground, &first, "first").await?;
         let class = class(journey, "v1", "v1").await?;
-        let begun = ground.workload.audit_log().mark().await?;
-        journey.apply(cluster(CLUSTER, &class, "v1.34.0", 1)).await?;
-        is_put_right_by(journey, ground, &class, begun, "first").await?;
         let process = journey.operator()?.process_id().context("no operator runs")?;
+        in_the_middle_of_a_stage(journey, ground, &class, [&first, &second, &third]).await?;
 
-        tell(ground, &second, "second").await?;
-        revoke(ground, &first, &second).await?;
+        tell(ground, &third, "third").await?;
+        revoke(ground, &second, &[&third]).await?;
         let mark = ground.workload.audit_log().mark().await?;
         meddle(ground).await?;
-        is_put_right_by(journey, ground, &class, mark, "second").await?;
+        is_put_right_by(journey, ground, &class, mark, "third").await?;
 
         let mark = ground.workload.audit_log().mark().await?;
-        revoke(ground, &second, &third).await?;
+        revoke(ground, &third, &[&fourth]).await?;
         meddle(ground).await?;
         until_addon(journey, "the refusal to be told", |status| {
             let reached = find(&status.conditions, ConditionType::ClusterReady);
             reached.is_some_and(|reached| reached.status == ConditionStatus::False)
         })
         .await?;
-        tell(ground, &third, "third").await?;
-        is_put_right_by(journey, ground, &class, mark, "third").await?;
+        tell(ground, &fourth, "fourth").await?;
+        is_put_right_by(journey, ground, &class, mark, "fourth").await?;
 
         follows(journey, ground, &class).await?;
         let now = journey.operator()?.process_id();
