@@ -1,4 +1,7 @@
-//! Somebody changes or deletes what the operator made in a workload cluster, and the stack says that it stays so.
+//! Somebody changes or deletes what the operator made in a workload cluster, and the stack says that it stays so (A12). That holds until a release wants it
+//! otherwise; what leaves the add-ons meanwhile goes all the same.
+
+use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use crds::{
@@ -14,14 +17,18 @@ use e2e::{
     releases::StackSource,
     shim::cluster,
 };
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use kube::Api;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Service},
+};
+use kube::{Api, api::DeleteParams};
 use serde_json::json;
 
 use crate::{
     changed::{IMAGE, change_the_agent, delete_the_note, image_of},
     ground::{CLUSTER, Ground, ask, on_the_newest, set_topology, status, until_addon},
-    stack,
+    reshaped::add_object,
+    stack::{self, Expected},
 };
 
 /// Subscribes to a version with this policy; the answer is its class.
@@ -35,13 +42,24 @@ async fn class(journey: &Journey, source: &StackSource, version: &str, drift: Dr
     Ok(tag)
 }
 
-/// Two versions with this policy, of which the second wants another agent and another note.
+/// Two versions with this policy, of which the second wants another agent and another note, and has a buoy.
 async fn two_classes(journey: &Journey, drift: DriftPolicy) -> Result<[String; 2]> {
     let source = StackSource::quay("v2")?;
     let first = class(journey, &source, "v2", drift).await?;
     let agent = "cluster-addon/network/templates/agent.yaml";
     source.replace(agent, stack::image("v2"), stack::image("v3"))?;
+    add_object(&source, "network", "ConfigMap", "", "buoy")?;
     Ok([first, class(journey, &source, "v3", drift).await?])
+}
+
+/// What only the second has.
+const BUOY: (&str, &str) = ("kube-system", "cluster-addon-buoy");
+
+/// What the second brings.
+fn of_second() -> Vec<Expected> {
+    let holds = json!({ "data": { "name": "buoy" } });
+    let buoy = Expected::new(("v1", "ConfigMap"), BUOY, "network", holds);
+    [stack::expected("v3"), vec![buoy]].concat()
 }
 
 /// What the status says of an object.
@@ -119,11 +137,41 @@ async fn is_left(journey: &Journey, ground: &Ground, drift: DriftPolicy) -> Resu
     events_tell(journey, &addon, is_wanted).await?;
 
     set_topology(journey, &second, "v1.35.0").await?;
-    ground.complete(journey, &second, "v3").await?;
+    ground.complete_with(journey, &second, "v3", &of_second()).await?;
     let mut after = stack::uids(&client, "v3").await?;
     after.remove(&format!("ConfigMap {}/{}", stack::NOTE.0, stack::NOTE.1));
     stack::are_the_same(&before, &after)?;
-    ground.looks_write_nothing(journey, "after").await
+    ground.looks_write_nothing(journey, "after").await?;
+    is_left_behind(journey, ground, &first).await
+}
+
+/// What both versions want alike.
+const SERVICE: (&str, &str) = ("quay", "cluster-addon-lighthouse");
+
+/// Somebody deletes what the first version wants as the second does, and it stays so when the Cluster goes back. What only the second has goes all the same.
+async fn is_left_behind(journey: &Journey, ground: &Ground, first: &str) -> Result<()> {
+    let client = ground.workload.client();
+    let services: Api<Service> = Api::namespaced(client.clone(), SERVICE.0);
+    services.delete(SERVICE.1, &DeleteParams::default()).await?;
+    let is_missed = |status: &ClusterAddonStatus| says(row(status, "Service", SERVICE), &["deleted"]);
+    until_addon(journey, "the Service to be missed", is_missed).await?;
+
+    set_topology(journey, first, "v1.35.0").await?;
+    let service = format!("Service {}/{}", SERVICE.0, SERVICE.1);
+    let wanted = stack::expected("v2").into_iter().map(|object| object.place());
+    let wanted: BTreeSet<String> = wanted.filter(|place| *place != service).collect();
+    eventually(SOON, "the buoy to go", async || {
+        let there = stack::ours(&client, &ground.home).await?;
+        ensure!(there == wanted, "{there:#?} instead of {wanted:#?}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await?;
+    until_addon(journey, "the first version to be there but for the Service", |status| {
+        let applied = status.applied.as_ref().map(|applied| applied.cluster_stack.as_str());
+        applied == Some(first) && !status.ready && is_missed(status) && row(status, "ConfigMap", BUOY).is_none()
+    })
+    .await
+    .map(drop)
 }
 
 /// As conditions and events name the agent.
@@ -151,11 +199,13 @@ async fn events_tell(journey: &Journey, addon: &ClusterAddon, is_wanted: bool) -
 }
 
 #[test]
-fn a12_with_warn_what_is_changed_or_deleted_is_told_and_left_until_the_next_release_wants_it_otherwise() -> Result<()> {
+fn a12_with_warn_what_is_changed_or_deleted_is_told_and_left_until_a_release_wants_it_otherwise_and_what_it_lacks_goes()
+-> Result<()> {
     on_the_newest(async |journey, ground| is_left(journey, ground, DriftPolicy::Warn).await)
 }
 
 #[test]
-fn a12_with_ignore_nobody_looks_at_what_is_changed_until_the_next_release_wants_it_otherwise() -> Result<()> {
+fn a12_with_ignore_nobody_looks_at_what_is_changed_until_a_release_wants_it_otherwise_and_what_it_lacks_goes()
+-> Result<()> {
     on_the_newest(async |journey, ground| is_left(journey, ground, DriftPolicy::Ignore).await)
 }
