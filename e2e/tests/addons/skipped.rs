@@ -1,4 +1,5 @@
-//! A Cluster goes from one release to the next but one and back, while objects go from stage to stage, from kind to kind and from namespace to namespace.
+//! A Cluster goes from one release to the next but one and back and there once more, while objects go from stage to stage, from kind to kind and from namespace
+//! to namespace (F5, F11 to F13).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,11 +26,12 @@ const SYSTEM: &str = "kube-system";
 const QUAY: &str = "quay";
 
 /// What both have, the same.
-const EQUAL: [&str; 5] = [
+const EQUAL: [&str; 6] = [
     "CustomResourceDefinition /moorings.quay.example.com",
     "Namespace /quay",
     "ServiceAccount kube-system/cluster-addon-network",
     "ConfigMap kube-system/cluster-addon-routes",
+    "ConfigMap kube-system/cluster-addon-ropes",
     "Service quay/cluster-addon-lighthouse",
 ];
 /// What both have, otherwise: in another version of its API, with other contents, of another stage.
@@ -41,7 +43,21 @@ const OTHERWISE: [&str; 5] = [
     "ConfigMap kube-system/cluster-addon-lamps",
 ];
 
-/// What both releases have: Moorings in two versions of their API.
+/// Of a chart without a template of values, whose stage comes after that of the network, which has one (F12, F13).
+const ROPES: &str = r#"apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-ropes
+data:
+  podCIDR: {{ .Values.podCIDR | default "none" | quote }}
+"#;
+
+fn ropes() -> Expected {
+    let holds = json!({ "data": { "podCIDR": "none" } });
+    Expected::new(CONFIG_MAP, (SYSTEM, "cluster-addon-ropes"), "ropes", holds)
+}
+
+/// What both releases have: Moorings in two versions of their API, and ropes.
 fn source() -> Result<StackSource> {
     let source = StackSource::quay("v2")?;
     let path = "cluster-addon/network/crds/moorings.yaml";
@@ -51,6 +67,9 @@ fn source() -> Result<StackSource> {
         .replace("name: v1", "name: v2")
         .replace("storage: true", "storage: false");
     source.write(path, &format!("{text}{second}"))?;
+    add_chart(&source, "ropes")?;
+    add_stage(&source, "ropes", "lighthouse")?;
+    source.write("cluster-addon/ropes/templates/ropes.yaml", ROPES)?;
     Ok(source)
 }
 
@@ -62,6 +81,7 @@ fn first() -> Result<StackSource> {
     add_object(&source, "signals", "ConfigMap", "", "signals")?;
     add_object(&source, "signals", "ConfigMap", "", "lamps")?;
     add_object(&source, "network", "ConfigMap", "", "tide")?;
+    add_object(&source, "ropes", "ConfigMap", "", "hawser")?;
     add_object(&source, "lighthouse", "ConfigMap", QUAY, "berth")?;
     add_object(&source, "lighthouse", "ConfigMap", QUAY, "pilot")?;
     add_object(&source, "lighthouse", "ConfigMap", QUAY, "log")?;
@@ -75,6 +95,8 @@ fn of_first() -> Vec<Expected> {
         map((SYSTEM, "cluster-addon-signals"), "signals"),
         map((SYSTEM, "cluster-addon-lamps"), "signals"),
         map((SYSTEM, "cluster-addon-tide"), "network"),
+        ropes(),
+        map((SYSTEM, "cluster-addon-hawser"), "ropes"),
         map((QUAY, "cluster-addon-berth"), "lighthouse"),
         map((QUAY, "cluster-addon-pilot"), "lighthouse"),
         map((QUAY, "cluster-addon-log"), "lighthouse"),
@@ -109,6 +131,7 @@ fn of_last() -> Vec<Expected> {
         map((SYSTEM, "cluster-addon-foghorn"), "foghorn"),
         map((SYSTEM, "cluster-addon-lamps"), "foghorn"),
         map((SYSTEM, "cluster-addon-tide"), "lighthouse"),
+        ropes(),
         Expected::new(
             SECRET,
             (QUAY, "cluster-addon-berth"),
@@ -176,7 +199,7 @@ fn is_carried_over(before: &Forms, after: &Forms, written: &[String]) -> Result<
 }
 
 #[test]
-fn f5_f11_f12_a_release_is_skipped_and_gone_back_from_and_the_cluster_has_what_each_says_and_nothing_of_the_other()
+fn f5_f11_f12_f13_a_release_is_skipped_and_gone_back_from_and_the_cluster_has_what_each_says_and_nothing_of_the_other()
 -> Result<()> {
     on_the_newest(async |journey, ground| {
         let (of_first, of_last) = (of_first(), of_last());
