@@ -1,11 +1,14 @@
-//! A release whose add-ons cannot be rendered, or of which the cluster refuses something: it is explained, takes nothing away, and is mended without edits by
-//! hand.
+//! A release whose add-ons cannot be rendered or had, of which the cluster refuses something, or that waits for what can never be: it is explained, takes nothing
+//! away, and is mended without edits by hand (A10, F6, F9, F10, F43, F44, F46).
+
+use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use crds::{
-    ClusterAddon,
+    ClusterAddon, ClusterStack,
     cluster_addon::{StagePhase, name_for},
     conditions::{ConditionStatus, ConditionType, Reason, Severity, find},
+    labels,
     resource::{Resource, SyncStatus},
 };
 use e2e::{Journey, eventually, journey::SOON, releases::StackSource, shim::cluster};
@@ -26,13 +29,16 @@ use crate::{
     stack,
 };
 
-/// A10, F6: the words are helm's. F9 and F10: neither a release that cannot be used nor a ClusterAddon that names no release before it ends the operator.
+/// A10, F6, F43: the words are helm's. F9 and F10: neither a release that cannot be used or had nor a ClusterAddon that names no release before it ends the
+/// operator.
 #[test]
-fn a10_f6_f9_f10_a_faulty_release_says_what_is_wrong_and_is_mended_by_going_back_and_by_the_next() -> Result<()> {
+fn a10_f6_f9_f10_f43_a_faulty_release_says_what_is_wrong_and_is_mended_by_going_back_and_by_the_next_though_files_are_away()
+-> Result<()> {
     on_the_newest(async |journey, ground| {
         let good = class(journey, "v2", "v2").await?;
         let faulty = class(journey, "v3", "v3").await?;
         let next = class(journey, "v2", "v4").await?;
+        let last = class(journey, "v2", "v5").await?;
         journey.apply(cluster(CLUSTER, &good, "v1.35.0", 1)).await?;
         ground.complete(journey, &good, "v2").await?;
         let client = ground.workload.client();
@@ -41,10 +47,42 @@ fn a10_f6_f9_f10_a_faulty_release_says_what_is_wrong_and_is_mended_by_going_back
         for mended in [(good.as_str(), "v2"), (next.as_str(), "v4")] {
             is_mended(journey, ground, &faulty, mended).await?;
         }
-        let last = stack::uids(&client, "v4").await?;
-        stack::are_the_same(&first, &last)?;
+        comes_without_the_files_of_the_one_before(journey, ground, [(&next, "v4"), (&last, "v5")]).await?;
+        let now = stack::uids(&client, "v5").await?;
+        stack::are_the_same(&first, &now)?;
         ground.looks_write_nothing(journey, "mended").await
     })
+}
+
+/// F9: nobody has the files of the release that the Cluster has, and for a while nobody those of the next: what is there stays, nobody ends, and with its own
+/// files the next comes.
+async fn comes_without_the_files_of_the_one_before(
+    journey: &mut Journey,
+    ground: &Ground,
+    [(before, version_before), (next, version)]: [(&str, &str); 2],
+) -> Result<()> {
+    let (root, away) = (journey.releases.root().to_owned(), journey.folder().join("away"));
+    journey.releases.unpublish(before)?;
+    fs::rename(&root, &away).context("failed to take the releases away")?;
+    journey.restart_operator().await?;
+    set_topology(journey, next, "v1.35.0").await?;
+    until_addon(journey, "the files to be missed", |status| {
+        let downloaded = find(&status.conditions, ConditionType::ClusterStackReleaseDownloaded);
+        downloaded.is_some_and(|downloaded| {
+            let message = downloaded.message.as_deref().unwrap_or_default();
+            downloaded.status == ConditionStatus::False && message.contains(next)
+        })
+    })
+    .await?;
+    let wanted = stack::expected(version_before);
+    stack::stands(&ground.workload.client(), &ground.home, &wanted).await?;
+
+    fs::rename(&away, &root).context("failed to bring the releases back")?;
+    let name = format!("quay-{version}");
+    journey
+        .annotate::<ClusterStack>(&name, labels::REQUESTED_AT, Some("now"))
+        .await?;
+    ground.complete(journey, next, version).await.map(drop)
 }
 
 /// The Cluster is given a class made of `v3`, whose add-ons cannot be rendered, and then one of this version.
@@ -265,8 +303,9 @@ async fn documents_of_a_look(journey: &Journey, ground: &Ground, word: &str) -> 
 }
 
 /// What a release waits for may be of a kind that only the cluster knows: its API server is asked what such objects have.
+/// F43: the words say where the condition is wrong, and what there is instead. F46: it can never hold.
 #[test]
-fn what_no_object_of_the_cluster_can_have_is_told_and_not_waited_for_until_the_next_release_or_another_definition()
+fn f43_f46_what_no_object_of_the_cluster_can_have_is_told_and_not_waited_for_until_the_next_release_or_another_definition()
 -> Result<()> {
     on_the_newest(async |journey, ground| {
         let client = ground.workload.client();

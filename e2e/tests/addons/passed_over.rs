@@ -1,4 +1,5 @@
-//! A stage between others that does not come to its end in time: what comes after it waits or goes on without it, as its release says, and the next release mends it.
+//! A stage between others that does not come to its end in time: what comes after it waits or goes on without it, as its release says, and the next release mends it
+//! (A10, F44, F46).
 
 use anyhow::{Context, Result, ensure};
 use crds::{
@@ -181,7 +182,7 @@ const HELD: [&str; 1] = ["`buoy.data.lit == \"yes\"` is false: buoy.data.lit is 
 
 /// Without a word in the release what comes after waits; with `onFailure: continue` it goes on. Either way nobody has to do anything but publish the next one.
 #[test]
-fn a10_f44_a_condition_that_never_holds_holds_up_what_comes_after_unless_its_stage_may_fail_and_the_next_release_mends_it()
+fn a10_f44_f46_a_condition_that_never_holds_holds_up_what_comes_after_unless_its_stage_may_fail_and_the_next_release_mends_it()
 -> Result<()> {
     on_the_newest(async |journey, ground| {
         let unlit = |stage| Middle {

@@ -1,5 +1,5 @@
 //! What the Go operator leaves of add-ons, in every state that it has: ours goes on where it stood, in the cluster nothing flickers, and what is nobody's
-//! business of ours stays as it is. And back.
+//! business of ours stays as it is. And back (F14, F48).
 
 mod left;
 
@@ -278,7 +278,8 @@ async fn others_may_go(journey: &Journey) -> Result<()> {
 }
 
 #[test]
-fn f48_add_ons_of_the_go_operator_are_taken_over_in_every_state_and_given_back_while_nothing_flickers() -> Result<()> {
+fn f14_f48_add_ons_of_the_go_operator_are_taken_over_in_every_state_and_given_back_while_nothing_flickers() -> Result<()>
+{
     journey(async |journey| {
         let options = Options {
             audit_bodies: true,
