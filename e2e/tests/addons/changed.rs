@@ -1,4 +1,4 @@
-//! Somebody changes or deletes what the operator made in a workload cluster, or the ClusterAddon itself.
+//! Somebody changes or deletes what the operator made in a workload cluster (A12, F3), or the ClusterAddon itself (F15).
 
 use std::{collections::BTreeMap, pin::pin};
 

@@ -1,4 +1,4 @@
-//! A Cluster is deleted: what has to be done before is done, and nothing holds it up that cannot be done.
+//! A Cluster is deleted: what has to be done before is done, and nothing holds it up that cannot be done (A7, F13, F15).
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterAddon, cluster_addon::name_for, labels};
@@ -92,26 +92,26 @@ fn stages_run_before(release: Release) -> Result<()> {
 }
 
 #[test]
-fn f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_10() -> Result<()>
-{
+fn a7_f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_10()
+-> Result<()> {
     stages_run_before(Release::V1_10)
 }
 
 #[test]
-fn f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_12() -> Result<()>
-{
+fn a7_f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_12()
+-> Result<()> {
     stages_run_before(Release::V1_12)
 }
 
 #[test]
-fn f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_13() -> Result<()>
-{
+fn a7_f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_13()
+-> Result<()> {
     stages_run_before(Release::V1_13)
 }
 
 #[test]
-fn f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_14() -> Result<()>
-{
+fn a7_f13_f15_a_cluster_that_is_deleted_waits_for_its_last_stages_and_takes_its_cluster_addon_along_on_1_14()
+-> Result<()> {
     stages_run_before(Release::V1_14)
 }
 

@@ -1,5 +1,5 @@
 //! Releases, Clusters, kubeconfigs and API servers of clusters that want what is not theirs, all at once before one operator: each is told of where its
-//! owner looks, none gets anything, and the honest cluster beside them does not notice.
+//! owner looks, none gets anything, and the honest cluster beside them does not notice (F36).
 
 mod bait;
 mod bombs;

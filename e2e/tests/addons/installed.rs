@@ -1,4 +1,4 @@
-//! A Cluster of our class is made: its add-ons come stage by stage, and then nothing is written any more.
+//! A Cluster of our class is made: its add-ons come stage by stage, and then nothing is written any more (A6, A7, F6, F29).
 
 use anyhow::{Context, Result, ensure};
 use crds::{

@@ -1,4 +1,4 @@
-//! The life of a Cluster whose control plane is one of kubeadm: the real providers do what the shim plays elsewhere, and make their machines of memory.
+//! The life of a Cluster whose control plane is one of kubeadm: the real providers do what the shim plays elsewhere, and make their machines of memory (A8, F13).
 //!
 //! Cluster API 1.12 alone: the docker provider of later minors is not published as a module, and only a run on everything has these managers. The API
 //! server of the workload cluster is a fake that the docker provider plays, see `e2e/stacks/docker-yard`. Nobody who reads a watch by lines understands those

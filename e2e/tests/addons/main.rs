@@ -1,5 +1,8 @@
 //! The add-ons of workload clusters through the whole life of a Cluster, on the real Cluster API and real API servers: the shim plays the providers,
 //! kwok the kubelets, and the operator is asked by the lifecycle hooks.
+//!
+//! Letters with numbers, at the top of files and in the names of tests, are the journeys (`A8`, `a8_`) that they make and the faults of the Go operator (`F8`, `f8_`)
+//! that they would fail with.
 
 mod by_hand;
 mod changed;

@@ -1,4 +1,4 @@
-//! Every moment of a cluster's life has a stage of its own: each runs at its moment, one after the other, and what the moment comes before waits for it.
+//! Every moment of a cluster's life has a stage of its own: each runs at its moment, one after the other, and what the moment comes before waits for it (A7).
 
 use std::{collections::BTreeSet, fs};
 
@@ -386,11 +386,11 @@ fn each_at_its_moment(release: Release) -> Result<()> {
 }
 
 #[test]
-fn each_lifecycle_hook_has_its_stages_run_at_its_moment_and_holds_up_what_it_comes_before_on_1_10() -> Result<()> {
+fn a7_each_lifecycle_hook_has_its_stages_run_at_its_moment_and_holds_up_what_it_comes_before_on_1_10() -> Result<()> {
     each_at_its_moment(Release::V1_10)
 }
 
 #[test]
-fn each_lifecycle_hook_has_its_stages_run_at_its_moment_and_holds_up_what_it_comes_before_on_1_14() -> Result<()> {
+fn a7_each_lifecycle_hook_has_its_stages_run_at_its_moment_and_holds_up_what_it_comes_before_on_1_14() -> Result<()> {
     each_at_its_moment(Release::V1_14)
 }

@@ -1,4 +1,5 @@
-//! What a Cluster goes through without another version of Kubernetes, act after act, on the oldest Cluster API and with a class of another namespace.
+//! What a Cluster goes through without another version of Kubernetes, act after act, on the oldest Cluster API and with a class of another namespace
+//! (A9, A10, A12, A16).
 
 use anyhow::{Result, ensure};
 use crds::ClusterStackRelease;

@@ -1,4 +1,4 @@
-//! Two replicas of the operator: one leads and does the work, and whichever Cluster API reaches gives the answers.
+//! Two replicas of the operator: one leads and does the work, and whichever Cluster API reaches gives the answers (A8, F8).
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterAddon, cluster_addon::name_for, labels};
@@ -56,7 +56,7 @@ async fn answered_by(journey: &Journey, port: u16) -> Result<()> {
 }
 
 #[test]
-fn a_replica_that_does_not_lead_answers_the_hooks_and_carries_a_held_upgrade_to_its_end_when_the_leader_dies()
+fn a8_f8_a_replica_that_does_not_lead_answers_the_hooks_and_carries_a_held_upgrade_to_its_end_when_the_leader_dies()
 -> Result<()> {
     on_the_newest(async |journey, ground| {
         let mut second = replicas(journey).await?;

@@ -1,4 +1,4 @@
-//! An operator with its own roles: they are enough for the add-ons of the clusters of its namespace, whose Secrets alone it asks for.
+//! An operator with its own roles: they are enough for the add-ons of the clusters of its namespace, whose Secrets alone it asks for (F39).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A Cluster whose class is in another namespace, from which Cluster API asks nobody.
+//! A Cluster whose class is in another namespace, from which Cluster API asks nobody (A16).
 
 use anyhow::{Result, ensure};
 use e2e::{Journey, shim::cluster};

@@ -1,4 +1,4 @@
-//! A stack without `clusteraddon.yaml`: one chart, whose parts are the charts of the stack with stages.
+//! A stack without `clusteraddon.yaml`: one chart, whose parts are the charts of the stack with stages (A6, A8, F2, F7).
 
 use std::fs;
 

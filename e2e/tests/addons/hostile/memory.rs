@@ -1,5 +1,5 @@
 //! API servers of clusters whose answers have no more bytes than others, and would take all memory: trees of empty maps, lists and names without end. All at once before
-//! an operator of their own, so that what it holds at most is what they made of it; and then others that [publish](super::published) as much.
+//! an operator of their own, so that what it holds at most is what they made of it; and then others that [publish](super::published) as much (F36).
 
 use std::{fs, sync::Arc};
 
