@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, Place};
+use planning::election::shard_of;
 use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use super::Triggers;
@@ -44,13 +45,24 @@ impl Triggers {
     /// All Clusters, with or without a ClusterAddon, and all ClusterAddons, with or without a Cluster, that are in such a shard.
     pub(super) fn clusters_in(&self, context: &Context, is_in: impl Fn(u16) -> bool) {
         let Some(addons) = &context.addons else { return };
-        let with_addons = addons.objects.watched().into_iter();
-        let mut places: BTreeSet<ClusterPlace> = with_addons.filter_map(|addon| cluster_of(&addon)).collect();
+        let watched = addons.objects.watched().into_iter();
+        // Somebody may have made one under a name that no Cluster has one by.
+        let (of_clusters, strays): (Vec<_>, Vec<_>) = watched.partition(|addon| cluster_of(addon).is_some());
+        let mut places: BTreeSet<ClusterPlace> = of_clusters.iter().filter_map(|addon| cluster_of(addon)).collect();
         places.extend(context.clusters.with_facts(|_, _| true));
         let count = context.tenure.count();
         for place in places {
             if is_in(shard_of_addons(&place.0, &place.1, count)) {
                 self.cluster(context, &place);
+            }
+        }
+        for stray in strays {
+            if is_in(shard_of(
+                &stray.namespace().unwrap_or_default(),
+                &stray.name_any(),
+                count,
+            )) {
+                self.addon(ObjectRef::from_obj(stray.as_ref()));
             }
         }
     }

@@ -291,8 +291,10 @@ fn what_is_made_with_the_values_of_before_is_put_right_and_what_has_none_is_left
             observed.values = Values::Failed { message };
         }
         let plan = plan(&observed, world.now());
+        // What is not there any more is looked for first.
         let mut actions = plan.steps.iter().flat_map(Step::on_objects);
-        assert_eq!(actions.any(ObjectAction::is_apply), is_held, "{:#?}", plan.steps);
+        let is_looked_for = actions.any(|action| matches!(action, ObjectAction::Read { key: of } if *of == key));
+        assert_eq!(is_looked_for, is_held, "{:#?}", plan.steps);
         let stalled = find(&plan.status.conditions, ConditionType::Stalled).expect("a condition");
         let words = stalled.message.as_deref().unwrap_or_default();
         let expected = if is_held {
