@@ -182,7 +182,8 @@ pub fn answer(call: &Call, addon: Option<&ClusterAddon>, listed: Listed<'_>, now
     }
     match (addon, listed.release) {
         (None, ReleaseListed::Absent) => go_on("the class of the Cluster belongs to no cluster stack"),
-        (Some(addon), ReleaseListed::Absent) if !is_begun(addon) => {
+        // One of an earlier Cluster of this name goes, and none is made for this one.
+        (Some(addon), ReleaseListed::Absent) if !is_begun(addon) || is_of_another(addon, &cluster.uid) => {
             go_on("the class of the Cluster belongs to no cluster stack")
         }
         (Some(addon), _) if !is_of_another(addon, &cluster.uid) => of_addon(call, addon, listed.waits, now),

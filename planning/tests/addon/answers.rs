@@ -95,12 +95,13 @@ fn clusters_of_other_classes_go_on_at_once() {
         !goes_on(&answer(&alike, None, unlisted, at(0))),
         "whose it is is not known"
     );
-    assert!(!goes_on(&answer(
-        &alike,
-        Some(&addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Pending)])),
-        ABSENT,
-        at(0)
-    )));
+    let mut begun = addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Pending)]);
+    assert!(!goes_on(&answer(&alike, Some(&begun), ABSENT, at(0))));
+    begun.metadata.owner_references = Some(vec![owner("uid-0")]);
+    assert!(
+        goes_on(&answer(&alike, Some(&begun), ABSENT, at(0))),
+        "an earlier Cluster of its name had add-ons of ours"
+    );
 }
 
 #[test]
