@@ -99,6 +99,15 @@ impl Evaluated {
             note,
         }
     }
+
+    /// Whether there is more than before and nothing else: charts have values that had none yet.
+    fn completes(&self, before: &Self) -> bool {
+        let is_same = |(chart, values): (&String, &Arc<ChartValues>)| {
+            let now = self.charts.get(chart);
+            now.is_some_and(|now| now.digest == values.digest)
+        };
+        !before.failed.is_empty() && before.charts.iter().all(is_same)
+    }
 }
 
 /// What a chart without values says does not matter, only that it has none.
@@ -305,7 +314,10 @@ impl ValuesMemory {
         let outcome = match outcome.and_then(|evaluated| self.sound.complete(&occasion.base, evaluated)) {
             Ok(evaluated) => {
                 let is_other = self.digest.as_ref().is_some_and(|digest| *digest != evaluated.digest);
-                if is_other && !is_decided {
+                let last = before.as_ref().and_then(|last| last.outcome.as_ref().ok());
+                // The objects of a cluster come one after the other, and templates get on with them. That ends, since what was made once is never missed again.
+                let is_on_the_way = last.is_some_and(|last| evaluated.completes(last));
+                if is_other && !is_decided && !is_on_the_way {
                     self.changes.note(now);
                 }
                 self.digest = Some(evaluated.digest.clone());
@@ -525,6 +537,26 @@ mod tests {
             message: "no light".to_owned(),
         };
         assert_eq!(memory.seen(at(7)), failed);
+    }
+
+    #[test]
+    fn charts_that_have_their_first_values_one_after_the_other_are_not_unstable() {
+        let charts = ["light", "pilot", "quay", "rope"];
+        let mut memory = ValuesMemory::default();
+        let mut targets = Vec::new();
+        for made in 1..=charts.len() {
+            let seconds = 10 * i64::try_from(made).unwrap();
+            let (made, failed) = charts.split_at(made);
+            memory.made(
+                occasion("a", &seconds.to_string()),
+                Ok(of_charts(made, failed)),
+                at(seconds),
+            );
+            let seen = memory.seen(at(seconds));
+            assert!(matches!(seen, ValuesSeen::Known { .. }), "{made:?}: {seen:?}");
+            assert!(!targets.contains(&seen), "{made:?}: it is another target");
+            targets.push(seen);
+        }
     }
 
     #[test]
