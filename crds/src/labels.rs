@@ -54,7 +54,7 @@ pub const STAGE_UPGRADED: &str = "upgraded";
 /// Annotation on objects of add-ons: the chart that they come from, so that a lost inventory is found again with it.
 pub const STAGE: &str = "clusterstack.x-k8s.io/stage";
 /// Annotation on a `ClusterAddon`: the lifecycle hook that Cluster API called last, and the Kubernetes version and the class that it is about, as
-/// `<hook>@<version>@<class>`. The only thing that an answer to a hook writes.
+/// `<hook>@<version>@<class>`; empty once the Cluster wants something else. The only thing that an answer to a hook writes.
 pub const HOOK_CALLED: &str = "clusterstack.x-k8s.io/hook-called";
 /// Annotation on a `ClusterAddon` by which a user lets a cluster go on without the stages of a lifecycle hook: `<hook>@<class>`, several separated by
 /// commas. It says the class, so that it does not hold for the next upgrade.

@@ -105,6 +105,13 @@ impl Marks {
         }
     }
 
+    /// The annotation that tells of a call, emptied where that is about something else than the Cluster wants by now. Somebody may go back to that, and where Kubernetes
+    /// stays as it is no hook is called for it: what is left of the call would tell of an upgrade that was over long ago.
+    pub(super) fn forgotten(&self, cluster: &ClusterSeen) -> Option<(&'static str, String)> {
+        let called = self.called.as_ref()?;
+        (cluster.deleting.is_none() && !called.is_of(cluster)).then(|| (HOOK_CALLED, String::new()))
+    }
+
     /// The annotations that are to be written when all stages are over, with their values; empty when they are there.
     pub fn after(&self, kind: Kind, target: &Target) -> BTreeMap<&'static str, String> {
         let mut marks = BTreeMap::new();

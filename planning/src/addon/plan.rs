@@ -225,13 +225,12 @@ fn preparation(outlook: &Outlook<'_>, decisions: &Decisions) -> Vec<Step> {
         let group_kinds = observed.group_kinds.union(&kinds).cloned().collect();
         steps.push(Step::own(AddonAction::Mark { group_kinds }));
     }
-    if let Some(way) = outlook.way.as_ref().filter(|way| way.course.is_done()) {
-        let marks = observed.marks.after(way.course.kind, &way.target);
-        if !marks.is_empty() {
-            let marks = marks.into_iter().map(|(name, value)| (name.to_owned(), value));
-            let marks = marks.collect();
-            steps.push(Step::own(AddonAction::SetMarks { marks }));
-        }
+    let done = outlook.way.as_ref().filter(|way| way.course.is_done());
+    let done = done.map(|way| observed.marks.after(way.course.kind, &way.target));
+    let marks = done.into_iter().flatten().chain(observed.marks.forgotten(cluster));
+    let marks: BTreeMap<String, String> = marks.map(|(name, value)| (name.to_owned(), value)).collect();
+    if !marks.is_empty() {
+        steps.push(Step::own(AddonAction::SetMarks { marks }));
     }
     steps
 }

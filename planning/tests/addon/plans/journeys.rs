@@ -2,6 +2,7 @@
 
 use crds::cluster_addon::StagePhase;
 use crds::conditions::{ConditionType, Reason, find};
+use crds::labels::HOOK_CALLED;
 use crds::policy::{DriftPolicy, PruneLimit};
 use planning::addon::{AddonWaiting, Connection};
 
@@ -241,6 +242,29 @@ fn the_same_add_ons_in_another_class_are_not_written_again() {
     world.settle();
     world.assert_settled();
     assert_eq!(world.cluster, objects);
+}
+
+/// For the way back no hook is called where Kubernetes stays as it is: what is left of a call would open the last moment of an upgrade at its beginning.
+#[test]
+fn a_call_of_a_hook_is_forgotten_once_the_cluster_wants_something_else() {
+    let mut world = settled(&[4]);
+    let noted = |world: &World| {
+        let annotations = world.addon.as_ref()?.metadata.annotations.as_ref()?;
+        annotations.get(HOOK_CALLED).cloned()
+    };
+    let called = format!("AfterClusterUpgrade@{}@{}", world.version, world.release().class);
+    let addon = world.addon.as_mut().expect("a ClusterAddon");
+    let annotations = addon.metadata.annotations.get_or_insert_default();
+    annotations.insert(HOOK_CALLED.to_owned(), called.clone());
+    let writes = world.writes;
+    world.reconcile();
+    assert_eq!((noted(&world), world.writes), (Some(called), writes));
+    for class in [5, 4] {
+        world.set_class(class);
+        world.settle();
+        world.assert_settled();
+        assert_eq!(noted(&world).as_deref(), Some(""), "{class}");
+    }
 }
 
 #[test]
