@@ -36,11 +36,11 @@ const KUBERNETES: &str = "v1.35.0";
 const HERE: &str = "here";
 const THERE: &str = "there";
 
-/// A password and a certificate that a chart draws at random.
+/// A password and a certificate that a chart draws at random. Secrets would be one kind more than the operator watches in a cluster.
 const KEEPER: &str = r#"{{- $key := genPrivateKey "ecdsa" }}
 {{- $certificate := genSelfSignedCertWithKey "lighthouse" (list) (list) 365 $key }}
 apiVersion: v1
-kind: Secret
+kind: ConfigMap
 metadata:
   name: {{ .Release.Name }}-keeper
   namespace: quay
@@ -62,7 +62,7 @@ async fn class(journey: &Journey) -> Result<String> {
 /// What it brings.
 fn wanted() -> Vec<Expected> {
     let keeper = Expected::new(
-        ("v1", "Secret"),
+        ("v1", "ConfigMap"),
         ("quay", "cluster-addon-keeper"),
         "lighthouse",
         json!({}),
