@@ -17,7 +17,7 @@ use e2e::{
     storm::rules,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
@@ -27,6 +27,7 @@ use crate::{
     paused::says_that_it_is_paused,
     rotated::told,
     stack::{self, Expected, Form},
+    upgraded::CONTROL_PLANE,
     values::change_cluster,
 };
 
@@ -118,6 +119,24 @@ async fn can_be_moved(journey: &Journey) -> Result<()> {
         ensure!(!all.is_empty() && waiting == 0, "{waiting} of {} do not", all.len());
         Ok(())
     })
+    .await?;
+    // Cluster API begins with a Secret that is to own the parts of the Cluster while there is none. clusterctl moves nothing of which such an owner is gone.
+    eventually(
+        SOON,
+        "the garbage collector to forget owners that are gone",
+        async || {
+            for (api_version, kind) in [
+                ("infrastructure.cluster.x-k8s.io/v1beta1", "ShimCluster"),
+                ("controlplane.cluster.x-k8s.io/v1beta1", CONTROL_PLANE),
+            ] {
+                for part in journey.objects(api_version, kind).list(&ListParams::default()).await? {
+                    let is_cluster = |owner: &OwnerReference| owner.kind == "Cluster";
+                    ensure!(part.owner_references().iter().all(is_cluster), "{:#?}", part.metadata);
+                }
+            }
+            Ok(())
+        },
+    )
     .await
 }
 
