@@ -4,10 +4,12 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use bytes::Bytes;
 use crds::conditions::one_line;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::client::{Body, Client};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::state::Reason;
@@ -17,7 +19,13 @@ use crate::failure::{chain, words_of};
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// What everybody may ask who is known, and what API servers answer from memory (`system:public-info-viewer`).
-const QUESTION: &str = "/version";
+const VERSION: &str = "/version";
+
+/// The same of what is asked where there is no version, as of the API server that the docker provider of Cluster API plays.
+const SERVED: &str = "/api";
+
+/// What the answer to [`SERVED`] lists of every API server. That one does not say of which kind its answer is.
+const CORE: &str = "v1";
 
 /// Most bytes of the answer; real ones have some hundred.
 const ANSWER_LIMIT: usize = 64 << 10;
@@ -34,23 +42,38 @@ pub(super) async fn probe(client: &Client) -> Result<(), Reason> {
 }
 
 async fn ask(client: &Client) -> Result<(), Reason> {
-    let request = Request::get(QUESTION).body(Body::empty());
+    let asked = answer(client, VERSION).await;
+    if asked != Err(Reason::Answer { code: 404 }) {
+        return asked.map(drop);
+    }
+    // Nothing that serves the API of Kubernetes must pass for a cluster: what it does not have would pass for what is gone.
+    let served = answer(client, SERVED).await?;
+    let list = served.and_then(|body| serde_json::from_slice::<Value>(&body).ok());
+    let versions = list.as_ref().and_then(|list| list["versions"].as_array());
+    if versions.is_some_and(|versions| versions.iter().any(|version| version == CORE)) {
+        Ok(())
+    } else {
+        asked.map(drop)
+    }
+}
+
+/// The answer; none when that may not be asked, or not so often: whoever hears that may ask for other things.
+async fn answer(client: &Client, question: &str) -> Result<Option<Bytes>, Reason> {
+    let request = Request::get(question).body(Body::empty());
     let request = request.map_err(|error| Reason::Reach {
         words: bounded(&chain(&error)),
     })?;
     let answer = client.send(request).await.map_err(|error| reason_of(&error))?;
     let (head, body) = answer.into_parts();
-    match head.status {
+    let is_told = match head.status {
         StatusCode::UNAUTHORIZED => return Err(Reason::Authenticate),
-        // Who may not ask that, or not so often, may ask for other things.
-        StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {}
-        status if status.is_success() => {}
-        // Nothing that serves the API of Kubernetes: what it does not have would pass for what is gone.
+        StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => false,
+        status if status.is_success() => true,
         status => return Err(Reason::Answer { code: status.as_u16() }),
-    }
+    };
     // A connection whose answer was read is used again.
     match Limited::new(body, ANSWER_LIMIT).collect().await {
-        Ok(_) => Ok(()),
+        Ok(body) => Ok(is_told.then(|| body.to_bytes())),
         Err(error) => Err(reason_of(error.as_ref())),
     }
 }
@@ -114,6 +137,26 @@ mod tests {
         ] {
             let client = stub::client(move |_| (code, json!({})));
             assert_eq!(probe(&client).await, expected, "{code}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_says_no_version_and_which_api_it_serves_is_a_cluster() {
+        let unversioned = Err(Reason::Answer { code: 404 });
+        for (code, versions, expected) in [
+            (200, json!(["v1"]), Ok(())),
+            (200, json!(["v2"]), unversioned.clone()),
+            (200, json!("v1"), unversioned.clone()),
+            (403, json!(["v1"]), unversioned.clone()),
+            (404, json!(["v1"]), unversioned),
+            (401, json!(["v1"]), Err(Reason::Authenticate)),
+        ] {
+            let served = json!({ "versions": versions });
+            let client = stub::client(move |asked| match asked.path.as_str() {
+                VERSION => (404, json!({})),
+                _ => (code, served.clone()),
+            });
+            assert_eq!(probe(&client).await, expected, "{code} {versions}");
         }
     }
 
