@@ -109,7 +109,11 @@ impl Play<'_> {
         self.linger().await?;
         self.lose_the_network().await?;
         let since = self.set_topology(second, to).await?;
-        let is_held = |view: &View| view.waits("network").is_some() && view.held_by("BeforeClusterUpgrade").is_some();
+        // The first answer comes before anybody has looked; the next one names the stage.
+        let is_held = |view: &View| {
+            let held = view.held_by("BeforeClusterUpgrade");
+            view.waits("network").is_some() && held.is_some_and(|words| words.contains("stage network"))
+        };
         let took = self.until("the upgrade to be held back", since, is_held).await?;
         ensure!(
             self.view.control_plane.as_deref() == Some(from),
