@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use crds::{
-    ClusterAddon, ClusterStack,
+    ClusterAddon, ClusterAddonStatus, ClusterStack,
     cluster_addon::{StagePhase, name_for},
     conditions::{ConditionStatus, ConditionType, Reason, Severity, find},
     labels,
@@ -96,15 +96,7 @@ pub(crate) async fn is_mended(
     let notes: Api<ConfigMap> = Api::namespaced(client.clone(), stack::NOTE.0);
     let before = notes.get(stack::NOTE.1).await?;
     set_topology(journey, faulty, "v1.35.0").await?;
-    let addon = until_addon(journey, "what is wrong to be said", |status| {
-        let stalled = find(&status.conditions, ConditionType::Stalled);
-        stalled.is_some_and(|stalled| stalled.reason.as_deref() == Some(Reason::RenderFailed.as_str()))
-    })
-    .await?;
-    let told = status(&addon);
-    let templated = find(&told.conditions, ConditionType::HelmChartTemplated).context("a condition")?;
-    let message = templated.message.as_deref().unwrap_or_default();
-    ensure!(message.contains("lighthouse: set lamp"), "{message}");
+    let told = cannot_be_rendered(journey).await?;
     ensure!(!told.ready, "{told:#?}");
     assert_eq!(phases(&told)[0], ("network", StagePhase::Done), "what works is done");
     let there = stack::uids(&client, "v3").await?;
@@ -329,4 +321,21 @@ fn f43_f46_what_no_object_of_the_cluster_can_have_is_told_and_not_waited_for_unt
         stack::are_the_same(&before, &stack::uids(&client, "v4").await?)?;
         ground.looks_write_nothing(journey, "served").await
     })
+}
+
+/// The chart whose lamp nobody has set is told of, in the words of the chart; the answer is the status that does so.
+pub(crate) async fn cannot_be_rendered(journey: &Journey) -> Result<ClusterAddonStatus> {
+    let addon = until_addon(journey, "what is wrong to be said", |status| {
+        let stalled = find(&status.conditions, ConditionType::Stalled);
+        stalled.is_some_and(|stalled| stalled.reason.as_deref() == Some(Reason::RenderFailed.as_str()))
+    })
+    .await?;
+    let told = status(&addon);
+    let templated = find(&told.conditions, ConditionType::HelmChartTemplated).context("a condition")?;
+    let message = templated.message.as_deref().unwrap_or_default();
+    ensure!(
+        templated.status == ConditionStatus::False && message.contains("lighthouse: set lamp"),
+        "{templated:#?}"
+    );
+    Ok(told)
 }

@@ -3,11 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use crds::{
-    ClusterAddon,
-    cluster_addon::StagePhase,
-    conditions::{ConditionStatus, ConditionType, Reason, find},
-};
+use crds::{ClusterAddon, cluster_addon::StagePhase};
 use e2e::{
     Journey,
     cluster_api::Release,
@@ -20,9 +16,9 @@ use e2e::{
 use serde_json::json;
 
 use crate::{
+    faulty::cannot_be_rendered,
     ground::{
-        CLUSTER, Ground, answers, control_plane, course, phases, release_of, set_topology, status, until_addon,
-        until_cluster,
+        CLUSTER, Ground, answers, control_plane, course, phases, release_of, set_topology, status, until_cluster,
     },
     stack::{self, ONLY},
 };
@@ -175,18 +171,7 @@ fn only_the_settings_went(written: &[String]) -> Result<()> {
 
 /// The chart cannot be rendered, which the Cluster says in our words; Kubernetes is not upgraded.
 async fn is_held_back(journey: &Journey) -> Result<()> {
-    let addon = until_addon(journey, "what is wrong to be said", |status| {
-        let stalled = find(&status.conditions, ConditionType::Stalled);
-        stalled.is_some_and(|stalled| stalled.reason.as_deref() == Some(Reason::RenderFailed.as_str()))
-    })
-    .await?;
-    let told = status(&addon);
-    let templated = find(&told.conditions, ConditionType::HelmChartTemplated).context("a condition")?;
-    let message = templated.message.as_deref().unwrap_or_default();
-    ensure!(
-        templated.status == ConditionStatus::False && message.contains("lighthouse: set lamp"),
-        "{templated:#?}"
-    );
+    cannot_be_rendered(journey).await?;
     until_cluster(journey, "the Cluster to say what holds it up", |cluster| {
         let said = cluster["status"].to_string();
         ["BeforeClusterUpgrade", ONLY].iter().all(|word| said.contains(word))
