@@ -3,9 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    net::Ipv4Addr,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use release::{
@@ -16,14 +14,14 @@ use release::{
 };
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::{net::TcpStream, task};
+use tokio::{process::Command, task, time};
 
 use crate::{
     fixture::{Archive, admitted, chain, tag},
     lab::helm,
     oci_stub::MANIFEST,
     packing_dependencies::{CSCTL, archive, newest, write},
-    registry::{self, PASSWORD, Registry, USER},
+    registry::{self, PASSWORD, Registry, SOON, USER},
     stub::{self, Asked, NAMES, Reply, Stub, authority},
 };
 
@@ -182,9 +180,10 @@ fn supplied(made: &Prepared) -> Vec<String> {
         .collect()
 }
 
-/// Runs the real Helm in this folder, and with no configuration but that of the folder.
-fn run_helm(folder: &Path, arguments: &[&str]) {
-    let ran = Command::new(helm())
+/// Runs the real Helm in this folder, and with no configuration but that of the folder. Waits as a task does: what a registry says is read meanwhile,
+/// and one that nobody hears stops.
+async fn run_helm(folder: &Path, arguments: &[&str]) {
+    let process = Command::new(helm())
         .args(arguments)
         .current_dir(folder)
         .env("HOME", folder)
@@ -192,8 +191,9 @@ fn run_helm(folder: &Path, arguments: &[&str]) {
         .env("HELM_CONFIG_HOME", folder)
         .env("HELM_CACHE_HOME", folder)
         .env("HELM_DATA_HOME", folder)
-        .output()
-        .unwrap();
+        .kill_on_drop(true)
+        .output();
+    let ran = time::timeout(SOON, process).await.expect("helm ends").unwrap();
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "helm {arguments:?}: {said}");
 }
@@ -206,10 +206,10 @@ async fn what_the_real_helm_has_pushed_to_a_real_registry_is_in_the_release_to_t
     for version in ["1.16.6", "1.17.3", "1.17.4+scs.1", "1.18.0"] {
         let chart = format!("apiVersion: v2\nname: cilium\nversion: {version}\n");
         write(folder.path(), "cilium/Chart.yaml", &chart);
-        run_helm(folder.path(), &["package", "cilium"]);
+        run_helm(folder.path(), &["package", "cilium"]).await;
         let file = format!("cilium-{version}.tgz");
         let login = ["--ca-file", &authority, "--username", USER, "--password", PASSWORD];
-        run_helm(folder.path(), &[&["push", &file, &place][..], &login].concat());
+        run_helm(folder.path(), &[&["push", &file, &place][..], &login].concat()).await;
     }
     let dependency = format!("- name: cilium\n  repository: {place}\n  version: ~1.17.0\n");
     let stack = stack(folder.path(), &dependency);
@@ -530,9 +530,8 @@ async fn a_registry_that_is_gone_or_wants_a_login_is_told_with_what_to_do() {
     };
     let unreachable = refusal(&stack, &stub, None, &unreachable).await;
     assert!(unreachable.contains("--allow-source-network"), "{unreachable}");
-    let (place, port) = (address(&stub), stub.url("/").port().unwrap());
-    drop(stub);
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok() {}
+    let place = address(&stub);
+    stub.close().await;
     let gone = chain(&prepared(&stack, None, Some(&registries)).await.unwrap_err());
     assert!(
         gone.contains(&format!(

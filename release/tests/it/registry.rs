@@ -27,8 +27,8 @@ pub(crate) const PASSWORD: &str = "canary-password";
 /// The line of htpasswd for these two.
 const HTPASSWD: &str = "harbor:$2a$04$HLvPmkNFrKNLYULm7jOU8.27ZONvsrdHdKdsFHRktrGCi19ncGLGu\n";
 
-/// A registry starts in a fraction of a second.
-const SOON: Duration = Duration::from_mins(1);
+/// A registry starts in a fraction of a second, and what is asked of one is done in another.
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 /// Tags that the registry gives in one page, whatever is asked for.
 pub(crate) const PAGE: usize = 20;
 
@@ -154,7 +154,7 @@ impl Registry {
     }
 
     async fn run<Argument: AsRef<OsStr>>(&self, folder: &Path, verb: &str, arguments: &[Argument]) {
-        let Output { status, stdout, stderr } = Command::new(outside())
+        let process = Command::new(outside())
             .current_dir(folder)
             // Whoever runs the test may have passwords of his own.
             .env("HOME", self.folder.path())
@@ -162,9 +162,10 @@ impl Registry {
             .arg("oras")
             .args(verb.split(' '))
             .args(arguments)
-            .output()
-            .await
-            .unwrap();
+            .kill_on_drop(true)
+            .output();
+        let ended = time::timeout(SOON, process).await.expect("oras ends");
+        let Output { status, stdout, stderr } = ended.unwrap();
         let said = [stdout, stderr]
             .map(|text| String::from_utf8_lossy(&text).into_owned())
             .concat();

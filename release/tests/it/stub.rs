@@ -191,6 +191,12 @@ impl Stub {
         }
     }
 
+    /// Returns when nobody answers at its address any more.
+    pub(crate) async fn close(mut self) {
+        self.serving.abort();
+        let _ = (&mut self.serving).await;
+    }
+
     /// The URL of a path by a name of the stub.
     pub(crate) fn at(&self, name: &str, path: &str) -> Url {
         let text = format!("{}://{name}:{}{path}", self.scheme, self.address.port());
