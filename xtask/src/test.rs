@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold, in one run.
 
 mod lanes;
+mod listen;
 mod programs;
 mod report;
 mod results;
@@ -30,6 +31,10 @@ use crate::{
 };
 
 const CORPUS: &str = "STACKWRIGHT_CORPUS";
+/// Asks tests for every position at which something can be stopped; one such test may take hours.
+const POSITIONS: &str = "STACKWRIGHT_POSITIONS";
+/// The slowest test takes some five minutes where others compute beside it.
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// Which tests.
 #[derive(clap::Args)]
@@ -176,6 +181,11 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     let surroundings = Surroundings {
         calls: calls.as_deref(),
         matrix: arguments.matrix,
+        patience: if env::var_os(POSITIONS).is_some() {
+            PATIENCE * 12
+        } else {
+            PATIENCE
+        },
     };
     for programs in [others, last] {
         let add = |ended: &Ended| report.add(workspace, ended);

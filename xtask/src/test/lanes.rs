@@ -15,17 +15,25 @@ use std::{
 
 use anyhow::Context;
 
-use super::programs::Program;
+use super::{
+    listen::{self, Heard},
+    programs::Program,
+};
 
 /// How often somebody who watches may see something new.
 const POLL: Duration = Duration::from_millis(250);
 
-/// A test program that ran to its end.
+/// A test program that ran to its end, or was stopped.
 pub(super) struct Ended {
     pub(super) program: Program,
     pub(super) status: ExitStatus,
-    /// All that it printed, in its order.
-    pub(super) output: Vec<u8>,
+    pub(super) heard: Heard,
+}
+
+impl Ended {
+    pub(super) fn is_good(&self) -> bool {
+        self.status.success() && !self.heard.is_stuck
+    }
 }
 
 /// What there is to tell while programs run.
@@ -50,6 +58,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) calls: Option<&'a Path>,
     /// Whether tests run on everything that they can run on.
     pub(super) matrix: bool,
+    /// A program that prints nothing for so long is stuck, and stopped: the others are still to have their turn.
+    pub(super) patience: Duration,
 }
 
 struct Running {
@@ -144,16 +154,12 @@ fn run_one(program: Program, words: &[String], surroundings: Surroundings<'_>) -
         .with_context(|| format!("failed to start {}", program.name()))?;
     // The command holds our ends of the pipe: as long as they are open, the reader sees no end.
     drop(command);
-    let mut output = Vec::new();
-    io::copy(&mut { reader }, &mut output).with_context(|| format!("failed to read what {} prints", program.name()))?;
+    let heard = listen::to_the_end(&mut child, reader, surroundings.patience)
+        .with_context(|| format!("failed to follow {}", program.name()))?;
     let status = child
         .wait()
         .with_context(|| format!("failed to wait for {}", program.name()))?;
-    Ok(Ended {
-        program,
-        status,
-        output,
-    })
+    Ok(Ended { program, status, heard })
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

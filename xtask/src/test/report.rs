@@ -8,7 +8,11 @@ use std::{
 
 use anyhow::Context;
 
-use super::{lanes::Ended, programs::Program, results::Results};
+use super::{
+    lanes::Ended,
+    programs::Program,
+    results::{Results, of_stuck},
+};
 use crate::{
     step::{Finished, create_log, read_log},
     workspace::Workspace,
@@ -51,9 +55,8 @@ impl Report {
 
     /// In the words of cargo, so that what reads the output of `cargo test` reads this.
     pub(super) fn add(&mut self, workspace: &Workspace, ended: &Ended) -> anyhow::Result<()> {
-        let printed = String::from_utf8_lossy(&ended.output);
-        let mut text = ended.program.announcement(workspace) + &printed;
-        if !ended.status.success() {
+        let mut text = ended.program.announcement(workspace) + &printed(ended);
+        if !ended.is_good() {
             let results = Results::read(&text);
             self.failed.push(Failed {
                 program: ended.program.clone(),
@@ -82,15 +85,11 @@ impl Report {
 
     /// What came of the second look at the failed tests of one program.
     pub(super) fn add_second_look(&mut self, ended: &Ended) -> anyhow::Result<()> {
-        let text = format!(
-            "     Again, alone: {}\n{}",
-            ended.program.name(),
-            String::from_utf8_lossy(&ended.output)
-        );
+        let text = format!("     Again, alone: {}\n{}", ended.program.name(), printed(ended));
         let again = Results::read(&text);
         let _ = io::stdout().lock().write_all(text.as_bytes());
         for failed in self.failed.iter_mut().filter(|failed| failed.program == ended.program) {
-            failed.passed_alone = ended.status.success() && again.passed() == failed.tests.len() as u64;
+            failed.passed_alone = ended.is_good() && again.passed() == failed.tests.len() as u64;
         }
         self.write(&text)
     }
@@ -128,4 +127,13 @@ impl Report {
         let written = self.file.write_all(text.as_bytes());
         written.with_context(|| format!("failed to write {}", self.log.display()))
     }
+}
+
+/// What a program printed, and what there is to say about its end where it said nothing itself.
+fn printed(ended: &Ended) -> String {
+    let mut text = String::from_utf8_lossy(&ended.heard.output).into_owned();
+    if ended.heard.is_stuck {
+        text += &of_stuck(&text);
+    }
+    text
 }

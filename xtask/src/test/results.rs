@@ -143,6 +143,38 @@ impl Results {
     }
 }
 
+/// The end of the output of a program that printed nothing for long and was stopped, in the words that it would have had itself: which of its tests had
+/// not come to an end, as far as it said. It counts its tests only where each has a name: others than these may not have begun.
+pub(super) fn of_stuck(output: &str) -> String {
+    let ended = |test: &str| {
+        let begin = format!("test {test} ... ");
+        output.lines().any(|line| line.starts_with(&begin))
+    };
+    let slow = output.lines().filter_map(|line| {
+        let test = line.strip_prefix("test ")?;
+        test.strip_suffix(" has been running for over 60 seconds")
+    });
+    let stuck: Vec<_> = slow.filter(|test| !ended(test)).collect();
+    let lines = stuck.iter().map(|test| format!("test {test} ... FAILED\n"));
+    let mut text = "\nerror: it printed nothing for too long, and was stopped\n".to_owned();
+    text.extend(lines);
+    let count = |end: &str| {
+        let tests = output.lines().filter(|line| line.starts_with("test "));
+        tests.filter(|line| line.ends_with(end)).count()
+    };
+    let (passed, failed) = (count(" ... ok"), count(" ... FAILED") + stuck.len());
+    let ignored = output.lines().filter(|line| line.contains(" ... ignored")).count();
+    let all = output
+        .lines()
+        .find_map(|line| line.strip_prefix("running ")?.split(' ').next()?.parse().ok());
+    if all == Some(passed + failed + ignored) {
+        text += &format!(
+            "\ntest result: FAILED. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out\n\n"
+        );
+    }
+    text
+}
+
 /// What a line tells to pass, such as `-p crds --lib`. It ends the line that says that a program failed; after examples in the documentation,
 /// which are of many crates, it is a line of its own.
 fn selection_of(line: &str) -> Option<&str> {
@@ -231,6 +263,19 @@ error: 1 target failed:
         assert_eq!(Results::read(aborted).failures_of_one_program(), None);
         let unnamed = "test a ... ok\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
         assert_eq!(Results::read(unnamed).failures_of_one_program(), None);
+    }
+
+    #[test]
+    fn tests_of_a_program_that_was_stopped_are_named_and_counted_where_each_is_known() {
+        let output = "running 4 tests\ntest quick ... ok\ntest other ... ignored, by hand\ntest slow has been running for over 60 seconds\n\
+                      test stuck has been running for over 60 seconds\ntest slow ... ok\n";
+        let results = Results::read(&(output.to_owned() + &of_stuck(output)));
+        assert_eq!(results.failures_of_one_program(), Some(vec!["stuck".to_owned()]));
+        assert_eq!(results.counts(), "2 passed, 1 failed, 1 ignored");
+        let not_begun = output.replace("running 4", "running 5");
+        let results = Results::read(&(not_begun.clone() + &of_stuck(&not_begun)));
+        assert_eq!(results.failures_of_one_program(), None);
+        assert_eq!(results.failed_tests().len(), 1);
     }
 
     #[test]
