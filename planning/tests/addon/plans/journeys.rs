@@ -391,6 +391,9 @@ fn stages_before_the_deletion_run_and_the_rest_goes_with_the_cluster() {
     world.assert_lets_go();
     world.ok_to_delete = true;
     world.reconcile();
+    let told = find(&world.status().conditions, ConditionType::Reconciling).map(|told| told.message.clone());
+    let nothing_more = "the Cluster is being deleted, and its add-ons need nothing more before";
+    assert_eq!(told.flatten().as_deref(), Some(nothing_more));
     world.is_gone = true;
     world.reconcile();
     assert!(world.is_addon_deleted);
