@@ -176,43 +176,57 @@ fn each(
     Ok(())
 }
 
+/// The same where each position is that of a Cluster of its own; those of one journey live one after the other. `one` answers with the dates of a
+/// Cluster, and whether something was done to it.
+fn each_life(
+    pattern: &str,
+    positions: &[usize],
+    one: impl AsyncFn(Cluster<'_>, &mut Scene, usize) -> Result<(Dates, bool)> + Sync,
+) -> Result<()> {
+    each(pattern, shares(positions), async |journey, share, met| {
+        let mut scene = Scene::begin(journey).await?;
+        let journey = &*journey;
+        let mut dates = BTreeMap::new();
+        for n in share {
+            let name = format!("patient-{n}");
+            let cluster = Cluster { journey, name: &name };
+            let (lived, is_disturbed) = one(cluster, &mut scene, *n).await?;
+            *met += usize::from(is_disturbed);
+            dates.insert(name, lived);
+        }
+        scene.over(journey, &dates).await
+    })
+}
+
 #[test]
 fn whichever_event_of_the_management_api_server_is_lost_the_add_ons_are_the_same() -> Result<()> {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let fair = fair()?;
-    let shares = shares(&positions(1..=fair.events, 1)?);
-    each("lost_event", shares, async |journey, share, met| {
-        lose_events(journey, fair, share, met).await
+    let positions = positions(1..=fair.events, 1)?;
+    each_life("lost_event", &positions, async |cluster, scene, n| {
+        lose_event(cluster, scene, fair, n).await
     })
 }
 
-async fn lose_events(journey: &mut Journey, fair: &Fair, share: &[usize], met: &mut usize) -> Result<()> {
-    let mut scene = Scene::begin(journey).await?;
-    let journey = &*journey;
-    let mut dates = BTreeMap::new();
-    for n in share {
-        let name = format!("patient-{n}");
-        let cluster = Cluster { journey, name: &name };
-        let Scene {
-            ground,
-            management,
-            kubeconfig,
-            ..
-        } = &scene;
-        management.lose_event(&journey.namespace, Some(*n), BLIND);
-        let lived = live(
-            cluster,
-            kubeconfig,
-            async |part| ground.becomes(cluster, &fair.worlds[&part]).await,
-            async || Ok(()),
-        )
-        .await;
-        let lost = management.lost_event();
-        *met += usize::from(lost.is_some());
-        let lived = lived.with_context(|| format!("event {n} lost: {lost:?}"))?;
-        dates.insert(name, lived);
-    }
-    scene.over(journey, &dates).await
+/// The life of a Cluster of which the n-th event is lost.
+async fn lose_event(cluster: Cluster<'_>, scene: &Scene, fair: &Fair, n: usize) -> Result<(Dates, bool)> {
+    let Scene {
+        ground,
+        management,
+        kubeconfig,
+        ..
+    } = scene;
+    management.lose_event(&cluster.journey.namespace, Some(n), BLIND);
+    let lived = live(
+        cluster,
+        kubeconfig,
+        async |part| ground.becomes(cluster, &fair.worlds[&part]).await,
+        async || Ok(()),
+    )
+    .await;
+    let lost = management.lost_event();
+    let lived = lived.with_context(|| format!("event {n} lost: {lost:?}"))?;
+    Ok((lived, lost.is_some()))
 }
 
 #[test]
@@ -262,26 +276,13 @@ async fn awaited(journey: &mut Journey, fair: &Fair, n: Option<usize>) -> Result
 fn a_restart_into_the_past_of_the_management_api_server_leads_to_the_same_add_ons() -> Result<()> {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let fair = fair()?;
-    let shares = shares(&positions(1..=fair.writes, 0)?);
-    each("restart_into_the_past", shares, async |journey, share, met| {
-        restart_into_the_past(journey, fair, share, met).await
-    })
-}
-
-async fn restart_into_the_past(journey: &mut Journey, fair: &Fair, share: &[usize], met: &mut usize) -> Result<()> {
-    let mut scene = Scene::begin(journey).await?;
-    let journey = &*journey;
-    let mut dates = BTreeMap::new();
-    for n in share {
-        let name = format!("patient-{n}");
-        let cluster = Cluster { journey, name: &name };
+    let positions = positions(1..=fair.writes, 0)?;
+    each_life("restart_into_the_past", &positions, async |cluster, scene, n| {
         let mut struck = None;
-        let lived = relived(cluster, &mut scene, fair, *n, &mut struck).await;
-        *met += usize::from(struck.is_some());
+        let lived = relived(cluster, scene, fair, n, &mut struck).await;
         let lived = lived.with_context(|| format!("write {n}: {struck:?}"))?;
-        dates.insert(name, Dates { again: true, ..lived });
-    }
-    scene.over(journey, &dates).await
+        Ok((Dates { again: true, ..lived }, struck.is_some()))
+    })
 }
 
 /// The life of a Cluster whose operator is killed after its n-th write; the next one reads what was so at the last station, for a while. `struck` is that
