@@ -54,29 +54,34 @@ pub const KEYS: &str = "keys";
 /// The name of the chart with the note, which has the value `words`.
 pub const NOTING: &str = "welcome";
 
-/// The conditions hold from the beginning: they only have to be asked for. Creation and upgrade have the same stages.
-const STAGES: &str = r#"apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1
+/// A condition that holds from the beginning: it only has to be asked for.
+fn active_namespace(name: &str) -> String {
+    format!(
+        r#"      objects:
+      - key: system
+        apiVersion: v1
+        kind: Namespace
+        name: {name}
+      conditions: system.status.phase == "Active""#
+    )
+}
+
+/// Creation and upgrade have the same stages.
+fn stages() -> String {
+    let [system, default] = ["kube-system", "default"].map(active_namespace);
+    format!(
+        r"apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1
 clusterAddonVersion: clusteraddons.clusterstack.x-k8s.io/v1alpha1
 addonStages:
   AfterControlPlaneInitialized:
   - name: network
     action: apply
     waitForPostCondition:
-      objects:
-      - key: system
-        apiVersion: v1
-        kind: Namespace
-        name: kube-system
-      conditions: system.status.phase == "Active"
+{system}
   - name: welcome
     action: apply
     waitForPreCondition:
-      objects:
-      - key: system
-        apiVersion: v1
-        kind: Namespace
-        name: default
-      conditions: system.status.phase == "Active"
+{default}
   BeforeClusterUpgrade:
   - name: network
     action: apply
@@ -84,18 +89,15 @@ addonStages:
   - name: welcome
     action: apply
     waitForPreCondition:
-      objects:
-      - key: system
-        apiVersion: v1
-        kind: Namespace
-        name: default
-      conditions: system.status.phase == "Active"
+{default}
   BeforeClusterDelete:
   - name: welcome
     action: delete
   - name: network
     action: delete
-"#;
+"
+    )
+}
 
 const VALUES: &str = r"values: |
   cluster: {{ .Cluster.metadata.name | quote }}
@@ -160,8 +162,8 @@ data:
   more: more
 ";
 
-const FILES: [(&str, &str); 7] = [
-    ("clusteraddon.yaml", STAGES),
+/// Those of both besides the list of stages.
+const FILES: [(&str, &str); 6] = [
     ("cluster-addon/network/overwrite.yaml", VALUES),
     ("cluster-addon/network/values.yaml", DEFAULTS),
     (AGENT, NETWORK),
@@ -179,6 +181,7 @@ static PACKED: LazyLock<Result<(tempfile::TempDir, [PathBuf; 2])>> = LazyLock::n
     let mut packed = Vec::new();
     for version in Version::BOTH {
         let source = StackSource::harbor("v1")?;
+        source.write("clusteraddon.yaml", &stages())?;
         for (path, text) in FILES {
             source.write(path, text)?;
         }
