@@ -63,7 +63,7 @@ impl Tenure {
         tenure
     }
 
-    /// These of so many shards, for ever: for tests of processes that share the work.
+    /// These of so many shards, until [`Self::lose`]: for tests of processes that share the work.
     #[cfg(feature = "in-memory")]
     pub fn of_these(shards: &[u16], count: u16) -> Self {
         let tenure = Self::of(count);
@@ -71,6 +71,12 @@ impl Tenure {
             tenure.open(*shard);
         }
         tenure
+    }
+
+    /// No new work may begin in a shard any more, as if another process had it from now on: for tests of what becomes of the old work.
+    #[cfg(feature = "in-memory")]
+    pub fn lose(&self, shard: u16) {
+        self.close(shard);
     }
 
     /// Of how many shards it is.

@@ -8,7 +8,7 @@ use super::*;
 const RELEASE: &str = "ClusterStackRelease";
 
 /// What the Go operator makes, for whatever Cluster.
-fn predecessors(server: &Server, name: &str) -> Value {
+pub(super) fn predecessors(server: &Server, name: &str) -> Value {
     let uid = uid(&server.find(CLUSTER, name));
     json!({
         "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": ADDON,

@@ -1,4 +1,7 @@
 //! Two processes that share the work: the add-ons of a Cluster are in the hands of one of them, its class may be in those of the other.
+//! And what a process forgets that loses a shard.
+
+use std::sync::Arc;
 
 use operator_kit::in_memory::journey::{beside, paused};
 use operator_kit::lease::Tenure;
@@ -6,8 +9,10 @@ use operator_kit::telemetry::registry;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{args, tidings_of};
+use super::super::{args, tidings_of, until};
+use super::lives::predecessors;
 use super::*;
+use crate::clusters::ClusterSight;
 use crate::operator::operate;
 
 const CLUSTERS: [&str; 6] = ["wharf", "reef", "pier", "cove", "quay", "mole"];
@@ -71,4 +76,32 @@ fn each_cluster_is_looked_after_by_one_process_whichever_has_its_class() {
 fn the_shards_of_these_clusters_are_not_all_the_same() {
     let shards = CLUSTERS.map(|name| crate::addon::shard_of_addons("fleet", name, 2));
     assert!(shards.contains(&0) && shards.contains(&1), "{shards:?}");
+}
+
+/// It would go on telling Cluster API what nobody here tries any more.
+#[test]
+fn what_was_in_the_way_of_a_cluster_addon_is_forgotten_by_a_process_that_loses_its_shard() {
+    install_crypto();
+    let (server, cache) = (begin(None), TempDir::new().expect("a folder"));
+    let args = args(RELEASES.path(), cache.path(), &[]);
+    paused().block_on(async {
+        let (tenure, stop) = (Tenure::of_these(&[0], 1), CancellationToken::new());
+        let tidings = tidings_of(&mut registry(), tenure.clone());
+        let sight = ClusterSight::start(&server.client(), args.keeps(), &tidings.readiness, &stop);
+        let clusters = Arc::clone(&sight.clusters);
+        let operating = Box::pin(operate(&args, server.client(), tidings, Some(sight), stop.clone()));
+        let journey = async {
+            with_class(&server);
+            // By then everything is listed.
+            sleep(Duration::from_secs(10)).await;
+            // There is a ClusterAddon that is not in sight.
+            server.stall(ADDON);
+            server.apply(&cluster("wharf", TAG));
+            server.create(ADDON, &predecessors(&server, "wharf"));
+            until(|| clusters.unmade("fleet", "wharf").is_some()).await;
+            tenure.lose(0);
+            until(|| clusters.unmade("fleet", "wharf").is_none()).await;
+        };
+        beside(operating, &stop, journey).await;
+    });
 }
