@@ -67,7 +67,7 @@ enum Chore {
     #[command(
         after_help = "Real releases: set STACKWRIGHT_CORPUS to the absolute path of a corpus of them, and journeys use it too.\n\n\
                             Examples:\n  cargo xtask test\n  cargo xtask test -p planning\n  cargo xtask test deleted_release\n  \
-                            cargo xtask test --matrix\n  cargo xtask test -p e2e journey -- --test-threads 1"
+                            cargo xtask test --matrix --positions\n  cargo xtask test -p e2e journey -- --test-threads 1"
     )]
     Test(test::Arguments),
     /// The gates before a commit: formatting, clippy, licences and sources of dependencies, documentation

@@ -17,7 +17,7 @@ use std::{
 use anyhow::Context;
 
 use self::{
-    lanes::{Ended, News, Surroundings},
+    lanes::{Ended, News, POSITIONS, Surroundings},
     programs::Program,
     report::Report,
 };
@@ -31,10 +31,10 @@ use crate::{
 };
 
 const CORPUS: &str = "STACKWRIGHT_CORPUS";
-/// Asks tests for every position at which something can be stopped; one such test may take hours.
-const POSITIONS: &str = "STACKWRIGHT_POSITIONS";
 /// The slowest test takes some five minutes where others compute beside it.
 const PATIENCE: Duration = Duration::from_mins(15);
+/// The same where every position is tried: one such test may take hours.
+const PATIENCE_FOR_POSITIONS: Duration = Duration::from_hours(3);
 
 /// Which tests.
 #[derive(clap::Args)]
@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     /// Tests on Cluster API use all its minors, not only the oldest and the newest
     #[arg(long)]
     matrix: bool,
+    /// Tests that kill an operator, lose an event or fail a call try each position of their journeys, not one in three: hours
+    #[arg(long)]
+    positions: bool,
     /// Only the tests of this crate; may be repeated
     #[arg(short, long = "package", value_name = "CRATE")]
     packages: Vec<String>,
@@ -68,8 +71,21 @@ impl Arguments {
             packages,
             passed_on,
             matrix: _,
+            positions: _,
         } = self;
         filters.is_empty() && packages.is_empty() && passed_on.is_empty()
+    }
+
+    /// What every test program finds in its environment, and how long it is waited for.
+    fn surroundings<'a>(&self, calls: Option<&'a Path>) -> Surroundings<'a> {
+        // Whoever has asked by the environment waits as long.
+        let tries_all = self.positions || env::var_os(POSITIONS).is_some();
+        Surroundings {
+            calls,
+            matrix: self.matrix,
+            positions: self.positions,
+            patience: if tries_all { PATIENCE_FOR_POSITIONS } else { PATIENCE },
+        }
     }
 
     /// What every test program is started with.
@@ -178,15 +194,7 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     let calls = empty_folder_for_calls(workspace, arguments)?;
     let (last, others): (Vec<_>, Vec<_>) = programs.into_iter().partition(Program::is_last);
     let words = arguments.words();
-    let surroundings = Surroundings {
-        calls: calls.as_deref(),
-        matrix: arguments.matrix,
-        patience: if env::var_os(POSITIONS).is_some() {
-            PATIENCE * 12
-        } else {
-            PATIENCE
-        },
-    };
+    let surroundings = arguments.surroundings(calls.as_deref());
     for programs in [others, last] {
         let add = |ended: &Ended| report.add(workspace, ended);
         run_programs(programs, &words, surroundings, begin, &mut progress, add)?;
@@ -221,4 +229,25 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
         summary.add("reduced", Duration::ZERO, Outcome::Notice, reduction);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn whoever_asks_for_every_position_has_it_told_to_the_programs_and_waits_longer_for_them() {
+        let of = |line: &[&str]| Line::try_parse_from(line).unwrap().arguments.surroundings(None);
+        let all = of(&["test", "--positions"]);
+        assert_eq!((all.positions, all.patience), (true, PATIENCE_FOR_POSITIONS));
+        assert!(!of(&["test", "--matrix"]).positions);
+    }
 }

@@ -1,7 +1,7 @@
 //! kill -9 of the operator at every write of a journey that subscribes, upgrades, drops and deletes, and of one that waits for its provider: the
 //! end is always the same and true, nothing on the way was wrong, nothing is orphaned, and nothing that is in use is deleted. The same when every
 //! status is lost on the way. Of repairs, of the end of a stack of which a release is in use, of approved deletions (`approved`, `orphaned`) and
-//! of a takeover from the Go operator (`inherited`) one write in three is tried; with `STACKWRIGHT_POSITIONS=all` in the environment, every one.
+//! of a takeover from the Go operator (`inherited`) one write in three is tried; with `cargo xtask test --positions`, every one.
 //!
 //! The write is stopped by a proxy in front of the API server, once before the API server learns of it and once when it is
 //! done but the operator does not know. Each journey has a namespace, a proxy, a directory of releases and an operator of

@@ -4,7 +4,7 @@
 //!
 //! The effects are counted by a journey without a crash. Each journey has a namespace, a project, two proxies and an operator of its own. Of the writes one in
 //! three is tried, and on the way of an import nobody is killed before a change, where the cloud is as it was left after the one before; of a way that begins
-//! like another one, only what that has not is tried. With `STACKWRIGHT_POSITIONS=all` in the environment, every position is.
+//! like another one, only what that has not is tried. With `cargo xtask test --positions`, every position is.
 
 mod course;
 

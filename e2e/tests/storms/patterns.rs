@@ -4,8 +4,8 @@
 //! Unobserved state: one event is lost, and what it told is seen only as its result. Stale state: after a restart, everything that is read is
 //! of the past.
 //!
-//! There are some forty positions in each course. One in three of two courses is tried for each pattern; with `STACKWRIGHT_POSITIONS=all` in the
-//! environment, every one of every course.
+//! There are some forty positions in each course. One in three of two courses is tried for each pattern; with
+//! `cargo xtask test --positions`, every one of every course.
 
 use std::{cell::Cell, collections::BTreeSet, time::Duration};
 

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     io,
     path::Path,
-    process::ExitStatus,
+    process::{Command, ExitStatus},
     sync::{
         Mutex, MutexGuard, PoisonError,
         mpsc::{self, RecvTimeoutError, Sender},
@@ -58,6 +58,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) calls: Option<&'a Path>,
     /// Whether tests run on everything that they can run on.
     pub(super) matrix: bool,
+    /// Whether they try every position at which something can be stopped.
+    pub(super) positions: bool,
     /// A program that prints nothing for so long is stuck, and stopped: the others are still to have their turn.
     pub(super) patience: Duration,
 }
@@ -69,6 +71,23 @@ struct Running {
 
 const CALLS: &str = "STACKWRIGHT_CALLS";
 const MATRIX: &str = "STACKWRIGHT_MATRIX";
+pub(super) const POSITIONS: &str = "STACKWRIGHT_POSITIONS";
+
+impl Surroundings<'_> {
+    /// Says it to a program that is to be started. What somebody has set by hand stays.
+    fn tell(self, command: &mut Command) {
+        match self.calls {
+            Some(folder) => command.env(CALLS, folder),
+            None => command.env_remove(CALLS),
+        };
+        if self.matrix {
+            command.env(MATRIX, "1");
+        }
+        if self.positions {
+            command.env(POSITIONS, "all");
+        }
+    }
+}
 
 /// Runs every program in its turn with `words` as its arguments, and says what happens.
 pub(super) fn run(
@@ -142,13 +161,7 @@ fn run_one(program: Program, words: &[String], surroundings: Surroundings<'_>) -
         .stdin(std::process::Stdio::null())
         .stdout(writer)
         .stderr(second);
-    match surroundings.calls {
-        Some(folder) => command.env(CALLS, folder),
-        None => command.env_remove(CALLS),
-    };
-    if surroundings.matrix {
-        command.env(MATRIX, "1");
-    }
+    surroundings.tell(&mut command);
     let mut child = command
         .spawn()
         .with_context(|| format!("failed to start {}", program.name()))?;
@@ -164,4 +177,28 @@ fn run_one(program: Program, words: &[String], surroundings: Surroundings<'_>) -
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_told_to_run_on_everything_and_at_every_position_where_each_is_asked_for() {
+        let told = |matrix, positions| {
+            let mut command = Command::new("program");
+            let surroundings = Surroundings {
+                calls: None,
+                matrix,
+                positions,
+                patience: POLL,
+            };
+            surroundings.tell(&mut command);
+            let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+            set.map(|(name, value)| format!("{}={}", name.display(), value.display()))
+                .collect::<Vec<_>>()
+        };
+        let all: [&[&str]; 3] = [&[], &["STACKWRIGHT_MATRIX=1"], &["STACKWRIGHT_POSITIONS=all"]];
+        assert_eq!([told(false, false), told(true, false), told(false, true)], all);
+    }
 }

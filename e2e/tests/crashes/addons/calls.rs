@@ -2,7 +2,7 @@
 //! its own, with a proxy of its own before the API server that all of them share, and all are looked after by one operator: what one of them suffers
 //! must delay no other.
 //!
-//! One position in three is tried, each with another fault than the next; with `STACKWRIGHT_POSITIONS=all` in the environment, every one with every fault.
+//! One position in three is tried, each with another fault than the next; with `cargo xtask test --positions`, every one with every fault.
 
 use std::{
     collections::BTreeMap,

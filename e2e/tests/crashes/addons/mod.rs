@@ -1,6 +1,6 @@
 //! The add-ons of a Cluster while an operator dies at its writes, at whichever of both API servers: every life of it ends at its second write, in turn
 //! before the API server learns of it and when it is done but the operator does not know. So each life begins with what the one before has left. With
-//! `STACKWRIGHT_POSITIONS=all` in the environment, every life ends at its first write, and each write is crashed at both ways.
+//! `cargo xtask test --positions`, every life ends at its first write, and each write is crashed at both ways.
 //!
 //! The test itself plays Cluster API and its providers; the API servers are real, and the operator talks to both through proxies. At every station the
 //! world is compared with that of a journey without a crash. In the end nothing is left, and what was done on the way is judged by the audit logs:

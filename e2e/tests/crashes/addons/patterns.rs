@@ -4,7 +4,7 @@
 //! answers from the present.
 //!
 //! Each position is that of a Cluster of its own; a few operators share the positions, and look after one Cluster after the other. One position in three is
-//! tried; with `STACKWRIGHT_POSITIONS=all` in the environment, every one.
+//! tried; with `cargo xtask test --positions`, every one.
 //!
 //! Who reads the past cannot know better, and makes once more what was there then: so objects may flicker after such a restart. That must be over before
 //! nothing holds up the end of the Cluster any more. No restart comes after that: of a cluster that is gone, the real API server would not be behind.
