@@ -75,8 +75,6 @@ pub(super) struct Fleet<'j> {
     /// That of those with which nothing is wrong.
     pub(super) kubeconfig: String,
     pub(super) workload: ControlPlane,
-    /// Before the operator wrote anything there.
-    pub(super) begun: Mark,
 }
 
 impl<'j> Fleet<'j> {
@@ -99,7 +97,6 @@ impl<'j> Fleet<'j> {
         let fleet = Self {
             classes,
             kubeconfig: workload.access().admin_kubeconfig().await?,
-            begun: workload.audit_log().mark().await?,
             workload,
             journey,
         };
