@@ -2,13 +2,14 @@
 //!
 //! Cluster API 1.12 alone: the docker provider of later minors is not published as a module, and only a run on everything has these managers. The API
 //! server of the workload cluster is a fake that the docker provider plays, see `e2e/stacks/docker-yard`. Nobody who reads a watch by lines understands those
-//! that it serves, of indented JSON; so a look is asked for where a watch would tell.
+//! that it serves, of indented JSON; so a look is asked for while a stage waits for an object there, and at no other time: whatever else wakes the operator is
+//! told by the real API server, or by Cluster API.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use crds::{
-    ClusterAddon,
+    ClusterAddon, ClusterAddonStatus,
     cluster_addon::{StagePhase, StageProgress, name_for},
     conditions::{ConditionType, is_true},
     labels,
@@ -73,10 +74,16 @@ async fn workload(journey: &Journey) -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// A look at the add-ons, now.
-async fn look(journey: &Journey) -> Result<ClusterAddon> {
+/// What is said of the add-ons, for which nobody has asked.
+async fn told(journey: &Journey) -> Result<ClusterAddonStatus> {
+    let addon = journey.api::<ClusterAddon>().get(&name_for(CLUSTER)).await?;
+    Ok(status(&addon))
+}
+
+/// The same after a look, now.
+async fn looked(journey: &Journey) -> Result<ClusterAddonStatus> {
     ask(journey, &Timestamp::now().to_string()).await?;
-    Ok(journey.api().get(&name_for(CLUSTER)).await?)
+    told(journey).await
 }
 
 /// Says how many Pods of the DNS are ready, as a kubelet and a controller would.
@@ -89,10 +96,16 @@ async fn ready_dns(workload: &Client, count: i32) -> Result<()> {
     patched.map(drop).context("failed to tell how the DNS is")
 }
 
-/// The ClusterAddon waits for the DNS, of which it says what it saw.
+/// The ClusterAddon comes by itself to where it waits for the DNS, of which it says what it saw.
 async fn waits_for_dns(journey: &Journey, stages: &[(&str, StagePhase)], hook: Hook) -> Result<()> {
+    eventually(SLOW, format!("the stages of {hook:?} to be begun"), async || {
+        let told = told(journey).await?;
+        ensure!(phases(&told) == stages, "{:#?}", told.stages);
+        Ok(())
+    })
+    .await?;
     eventually(SLOW, format!("the DNS to be waited for by {hook:?}"), async || {
-        let told = status(&look(journey).await?);
+        let told = looked(journey).await?;
         ensure!(phases(&told) == stages, "{:#?}", told.stages);
         let waiting = |stage: &&StageProgress| stage.phase == StagePhase::WaitingForPostCondition;
         let waiting = told.stages.iter().find(waiting).context("no stage waits")?;
@@ -105,10 +118,32 @@ async fn waits_for_dns(journey: &Journey, stages: &[(&str, StagePhase)], hook: H
     .await
 }
 
-/// All add-ons of a class are there, for this Kubernetes version, and the cluster is one that answers.
+/// What the stage of a chart waits for in the cluster is there, and it is seen.
+async fn goes_on(journey: &Journey, chart: &str) -> Result<()> {
+    eventually(SLOW, format!("the stage of {chart} to be done"), async || {
+        let told = looked(journey).await?;
+        let is_done = |stage: &StageProgress| stage.name == chart && stage.phase == StagePhase::Done;
+        ensure!(told.stages.iter().any(is_done), "{:#?}", told.stages);
+        Ok(())
+    })
+    .await
+}
+
+/// The moment of the stage of a chart has come, without anybody asking.
+async fn begins(journey: &Journey, chart: &str) -> Result<()> {
+    eventually(SLOW, format!("the stage of {chart} to begin"), async || {
+        let told = told(journey).await?;
+        let has_begun = |stage: &StageProgress| stage.name == chart && stage.phase != StagePhase::Pending;
+        ensure!(told.stages.iter().any(has_begun), "{:#?}", told.stages);
+        Ok(())
+    })
+    .await
+}
+
+/// All add-ons of a class are there, for this Kubernetes version, and the cluster is one that answers. Nobody asks for it.
 async fn complete(journey: &Journey, class: &str, kubernetes: &str) -> Result<()> {
     eventually(SLOW, format!("the add-ons of {class} to be complete"), async || {
-        let told = status(&look(journey).await?);
+        let told = told(journey).await?;
         ensure!(told.ready, "not ready: {told:#?}");
         let applied = told.applied.clone().context("nothing is applied")?;
         let version = applied.kubernetes_version.as_deref();
@@ -185,6 +220,7 @@ async fn is_made(journey: &mut Journey, class: &str) -> Result<Client> {
     waits_for_dns(journey, &stages, Hook::AfterControlPlaneInitialized).await?;
     let workload = workload(journey).await?;
     ready_dns(&workload, 1).await?;
+    goes_on(journey, "names").await?;
     complete(journey, class, "v1.34.0").await?;
     all_rolled(journey, "v1.34.0").await?;
     let_go(
@@ -216,6 +252,10 @@ async fn is_upgraded(journey: &mut Journey, workload: &Client, class: &str) -> R
     ensure!(answers(journey, Hook::BeforeClusterUpgrade, "hold").await? > 0.0);
 
     ready_dns(workload, 1).await?;
+    goes_on(journey, "names").await?;
+    begins(journey, "network").await?;
+    // It waits for the proxy.
+    goes_on(journey, "network").await?;
     complete(journey, class, "v1.35.0").await?;
     let plane = control_plane(journey, CONTROL_PLANE).await?;
     ensure!(plane.data["status"]["version"] == "v1.35.0", "{:#}", plane.data);
