@@ -32,6 +32,7 @@ mod rendering;
 mod rows;
 mod set;
 mod sync;
+mod terminating;
 mod waiting;
 mod watching;
 mod wording;

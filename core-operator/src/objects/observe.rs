@@ -60,6 +60,7 @@ impl Place {
                     version,
                     served: facts.maybe_served() && !unserved.contains(&key),
                     watched: self.objects.synced(&kind),
+                    only_listed: self.objects.only_lists(&kind),
                     scope: facts.scope().or_else(brought),
                     seen: self.objects.get(&key).map(|seen| sight(&seen, asked.part_of)),
                     holder: None,

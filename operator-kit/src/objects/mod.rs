@@ -239,6 +239,12 @@ impl ObjectWatches {
         running.get(kind).is_some_and(|running| running.synced)
     }
 
+    /// Whether the kind is followed and there is no watch for it now: it is listed now and then, and nothing tells of its objects in between.
+    pub fn only_lists(&self, kind: &GroupKind) -> bool {
+        let running = self.inner.running();
+        running.get(kind).is_some_and(|running| !running.is_watched)
+    }
+
     /// Why not every object of the kind has been seen, where the API server has said why.
     pub fn trouble(&self, kind: &GroupKind) -> Option<Trouble> {
         let running = self.inner.running();

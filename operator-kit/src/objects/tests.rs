@@ -456,6 +456,33 @@ async fn watching_three(
 }
 
 #[tokio::test(start_paused = true)]
+async fn which_kinds_are_only_listed_is_known_when_their_watch_went_to_another() {
+    let client = stub::client(move |asked| match stub::discovery(asked) {
+        Some(answer) => answer.into(),
+        None if asked.parameter("watch") == "true" => Answer::Watch(Vec::new()),
+        None => listed(3, &[]),
+    });
+    let discovery = Discovery::new(client.clone());
+    let budget = Budget {
+        watches: 1,
+        objects: 3,
+        list_pause: Duration::from_mins(10),
+        matters: |kind| kind.kind == "Deployment",
+        count: Gauge::default(),
+    };
+    let marked = Marked::by(LABEL, "release");
+    let (watches, mut notices) = ObjectWatches::within(budget, client, discovery, marked, CancellationToken::new());
+    let (lesser, greater) = (GroupVersionKind::gvk("", "v1", "Namespace"), deployments());
+    let only_listed = || [&lesser, &greater].map(|of| watches.only_lists(&group_kind(of)));
+    assert_eq!(only_listed(), [false, false], "neither is followed");
+    assert!(watches.ensure(&lesser).await.unwrap());
+    assert_eq!(told(&mut notices, 1).await, ["Synced Namespace"]);
+    assert_eq!(only_listed(), [false, false]);
+    assert!(watches.ensure(&greater).await.unwrap());
+    assert_eq!(only_listed(), [true, false]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_a_list_without_end_so_much_is_remembered_and_the_rest_is_told() {
     let mut lists = 0;
     let kind = group_kind(&deployments());

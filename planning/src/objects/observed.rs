@@ -22,6 +22,7 @@ pub struct Intent {
 
 /// What is known of one object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that are independent of each other")]
 pub struct ObjectObserved {
     /// API version to address it with.
     pub version: String,
@@ -32,6 +33,9 @@ pub struct ObjectObserved {
     pub scope: KindScope,
     /// Whether the watch of the kind has delivered its first list.
     pub watched: bool,
+    /// Whether the kind has no watch now and is listed now and then, so that nothing tells what becomes of the object in between.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_listed: bool,
     /// What the watch of marked objects shows; `None` when it shows nothing under this key.
     pub seen: Option<Seen>,
     /// The other release that has the object, if one does: see [`holder`](crate::release::holder). Looked up only where it matters; of an owner that

@@ -10,6 +10,7 @@ use super::action::{ApplyReason, ObjectAction};
 use super::inventory::Inventoried;
 use super::observed::{Attempt, Belongs, Failure, Holder, Intent, ObjectObserved, Read, Seen, Standing};
 use super::set::{ObjectSet, OwnerKind};
+use super::terminating::terminating;
 use crate::contest::{contested_until, tell};
 use crate::health;
 use crate::next::{Next, rests_until, retry_delay_seconds};
@@ -18,9 +19,6 @@ use crate::stored_data::is_definition;
 
 /// A look that fails says nothing about the object; from this many in a row on it is told.
 const TOLD_LOOKS: u32 = 3;
-
-/// An object without our mark is shown by no watch; while it is being deleted, it is read this often.
-const TERMINATING_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// How soon to look again at a release that holds an object and has not said yet what it applied.
 const HOLDER_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
@@ -116,8 +114,7 @@ pub(super) fn decide(
             Some(holder) => held(key, intent, object, inventoried, holder, now),
             None => strayed(key, object, inventoried, now),
         },
-        // The watch tells when it is gone, and then it is created again.
-        Some(seen) if seen.deleting => Sync::still(SyncState::Pending),
+        Some(seen) if seen.deleting => terminating(key, object, now),
         Some(seen) if is_restored(intent, object, seen) => {
             // Nothing differs; without it a field that a later rendering drops would stay, and the object when the owner goes.
             Sync::act(ObjectAction::apply(key, ApplyReason::Restore, false))
@@ -335,10 +332,7 @@ fn unmarked(set: &ObjectSet<'_>, key: &ObjectKey, intent: &Intent, object: &Obje
         Read::Absent => Sync::still(SyncState::Missing {
             message: format!("the object was deleted; with drift {policy} it is not made again"),
         }),
-        Read::Found { deleting: true, at, .. } => match look_again_at(object, *at, now) {
-            Some(due) if now < due => Sync::until(SyncState::Pending, due),
-            _ => Sync::look(ObjectAction::Read { key: key.clone() }),
-        },
+        Read::Found { deleting: true, .. } => terminating(key, object, now),
         Read::Found { belongs, at, .. } => match belongs {
             Belongs::Predecessor => Sync::act(ObjectAction::TakeOver { key: key.clone() }),
             Belongs::OtherOwner if !set.shows_others => strayed(key, object, inventoried, now),
@@ -386,14 +380,6 @@ fn foreign(set: &ObjectSet<'_>, key: &ObjectKey, read_at: Timestamp, now: Timest
             state,
             next: Next::Await,
         },
-    }
-}
-
-/// When to read an object again that is being deleted; `None` when a watch will tell.
-pub(super) fn look_again_at(object: &ObjectObserved, read_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
-    match object.seen {
-        Some(_) => None,
-        None => Some(rests_until(read_at, TERMINATING_INTERVAL, now).unwrap_or(now)),
     }
 }
 

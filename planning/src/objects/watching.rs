@@ -11,7 +11,8 @@ use super::decisions::Decisions;
 use super::inventory::{Inventoried, key_of};
 use super::observed::{Belongs, ObjectObserved, Read};
 use super::set::{ObjectSet, OwnerKind};
-use super::sync::{Sync, SyncState, failed_look, look_again_at, marked, refused, settled, superseded};
+use super::sync::{Sync, SyncState, failed_look, marked, refused, settled, superseded};
+use super::terminating::look_again_at;
 use crate::object_key::ObjectKey;
 
 /// Why objects are not repaired.

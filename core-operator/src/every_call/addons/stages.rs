@@ -232,6 +232,31 @@ fn without_a_watch_what_a_stage_waits_for_is_read_now_and_then() {
 }
 
 #[test]
+fn without_a_watch_what_a_finalizer_kept_is_known_to_be_gone_soon_after_it_is() {
+    reaching(&["--workload-watches=1"], async |Reached { workload, .. }| {
+        lathe(workload);
+        workload.apply(&tide("high"));
+        until(|| is_there(workload)).await;
+        let finalizers = |finalizers: Value| {
+            let patch = json!({ "metadata": { "finalizers": finalizers } });
+            workload.merge("ConfigMap", "nets", &patch);
+        };
+        finalizers(json!(["example.org/theirs"]));
+        let before = uid(&workload.find("ConfigMap", "nets"));
+        workload.delete("ConfigMap", "nets");
+        // Its kind is listed in between.
+        sleep(Duration::from_mins(15)).await;
+        assert!(!workload.is_watched("ConfigMap", labels::PART_OF));
+        assert_eq!(uid(&workload.find("ConfigMap", "nets")), before);
+        finalizers(Value::Null);
+        assert!(!is_there(workload));
+        let begun = Instant::now();
+        until(|| is_there(workload)).await;
+        assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
 fn a_stage_that_may_fail_holds_what_follows_for_its_time_and_is_done_when_it_can_be() {
     reaching_through(
         FORGIVING.path(),

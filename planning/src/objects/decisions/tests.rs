@@ -334,3 +334,47 @@ fn an_object_of_another_add_on_is_left_to_it_and_looked_at_again() {
     let read = ObjectAction::Read { key: key("a") };
     assert_eq!((sync(later).state, sync(later).action), (state, Some(read)));
 }
+
+/// What becomes of an object that was being deleted a moment ago, now and after a while, as one that nobody wants and as one that is wanted.
+fn going(only_listed: bool) -> [[(Option<ObjectAction>, Next); 2]; 2] {
+    let mut leftover = Addon::default().has("a");
+    let object = leftover.objects.get_mut(&key("a")).expect("the object");
+    object.only_listed = only_listed;
+    object.seen.as_mut().expect("a sight").deleting = true;
+    object.memory.read = Some(Read::Found {
+        uid: "o".to_owned(),
+        resource_version: "1".to_owned(),
+        belongs: Belongs::Us,
+        keep: false,
+        deleting: true,
+        at: now(),
+    });
+    let removed = |at: Timestamp| {
+        let mut decisions = leftover.set().removal(at);
+        let fate = decisions.leftovers.remove(&key("a")).expect("it is to go");
+        (fate.action().cloned(), fate.next())
+    };
+    let later = now() + jiff::SignedDuration::from_secs(10);
+    let as_leftover = [now(), later].map(removed);
+    let wanted = leftover.wants("a");
+    let installed = |at: Timestamp| {
+        let mut decisions = wanted.set().installation(at);
+        let sync = decisions.wanted.remove(&key("a")).expect("it is wanted");
+        (sync.action, sync.next)
+    };
+    [as_leftover, [now(), later].map(installed)]
+}
+
+#[test]
+fn what_is_being_deleted_is_read_again_soon_where_no_watch_tells_of_it() {
+    let soon = Next::At(now() + jiff::SignedDuration::from_secs(10));
+    let read = ObjectAction::Read { key: key("a") };
+    assert_eq!(
+        going(true),
+        [(); 2].map(|()| [(None, soon), (Some(read.clone()), Next::Await)])
+    );
+    assert_eq!(
+        going(false),
+        [(); 2].map(|()| [(None, Next::Await), (None, Next::Await)])
+    );
+}
