@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::cluster_addon::{AddonMemo, ClusterAddonStatus};
+use crds::cluster_addon::{AddonMemo, ClusterAddonStatus, StageAction};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,7 @@ use crate::object_key::{GroupKind, ObjectKey};
 use crate::objects::{Decisions, ObjectAction, Rendering, record_before_writes};
 use crate::pacing::paced;
 use crate::pause::Pause;
+use crate::unlisted::next_words;
 
 /// How long nothing is said of a connection that is being made, or does not answer: most come, or come back, within that time.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
@@ -295,5 +296,19 @@ fn next_of_way(outlook: &Outlook<'_>, belongings: &Belongings, now: Timestamp) -
             .filter(|end| *end > now)
             .map_or(Next::Await, Next::At),
     };
-    renderings.fold(course, Next::sooner)
+    renderings
+        .fold(course, Next::sooner)
+        .sooner(next_of_lists(outlook, now))
+}
+
+/// When to look what is said by then of lists that a stage which deletes waits for: nothing tells when they fail.
+fn next_of_lists(outlook: &Outlook<'_>, now: Timestamp) -> Next {
+    let Outlook { observed, cluster, .. } = *outlook;
+    let mut open = outlook.way.iter().flat_map(|way| way.course.open());
+    let deletes = open.any(|stage| stage.key.action == StageAction::Delete);
+    if deletes && is_reached(observed, cluster) && !observed.unlisted.is_subset(&observed.forbidden) {
+        next_words(now)
+    } else {
+        Next::Await
+    }
 }

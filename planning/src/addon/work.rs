@@ -194,7 +194,7 @@ fn deletion(observed: &AddonObserved, chart: &str, spared: &Spared<'_>, now: Tim
     }
     let (doomed, none) = (doomed(observed, chart, spared), BTreeSet::new());
     let set = observed.set(None, &doomed, &none);
-    if let Some(kind) = observed.unlisted.difference(&observed.forbidden).next() {
+    if let Some(kind) = unlisted(observed, chart) {
         return ongoing(set.unlisted(kind));
     }
     let decisions = set.removal(now);
@@ -208,6 +208,21 @@ fn deletion(observed: &AddonObserved, chart: &str, spared: &Spared<'_>, now: Tim
         },
         None => ongoing(set.going(&decisions)),
     }
+}
+
+/// A kind that may have objects of a chart which nobody has seen.
+///
+/// The list of one that the chart asks for, or has objects of, is waited for as long as it takes. That of any other matters only because the inventory may have been lost,
+/// as when somebody moved the Cluster: it is waited for while it is on its way, but a kind that another chart brought, perhaps long ago, and that cannot be listed holds
+/// nothing up.
+fn unlisted<'a>(observed: &'a AddonObserved, chart: &str) -> Option<&'a GroupKind> {
+    let rows = observed.status.resources.iter();
+    let rows = rows.filter(|row| row.stage.is_empty() || row.stage == chart);
+    let mut kinds: BTreeSet<GroupKind> = rows.map(|row| crate::objects::key_of(row).group_kind()).collect();
+    let asked_for = observed.intents_of(chart).into_iter().flatten();
+    kinds.extend(asked_for.map(|(key, _)| key.group_kind()));
+    let mut unlisted = observed.unlisted.difference(&observed.forbidden);
+    unlisted.find(|kind| kinds.contains(*kind) || !observed.unwatched.contains_key(*kind))
 }
 
 /// The objects that a stage deletes: those that come from its chart, or that it asks for, unless a chart that stays asks for them too.

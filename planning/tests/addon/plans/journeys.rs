@@ -1,10 +1,12 @@
 //! Single journeys, step by step: what is written when, and what is said meanwhile.
 
-use crds::cluster_addon::StagePhase;
+use crds::cluster_addon::{StagePhase, StageProgress};
 use crds::conditions::{ConditionType, Reason, find};
 use crds::labels::HOOK_CALLED;
 use crds::policy::{DriftPolicy, PruneLimit};
-use planning::addon::{AddonWaiting, Connection};
+use planning::addon::{AddonPlan, AddonWaiting, Connection};
+use planning::next::Next;
+use planning::object_key::GroupKind;
 
 use super::cluster::Cluster;
 use super::releases::{Chart, MOVED, SEED, broken, key};
@@ -399,6 +401,80 @@ fn stages_before_the_deletion_run_and_the_rest_goes_with_the_cluster() {
     assert!(world.is_addon_deleted);
     world.reconcile();
     assert!(world.addon.is_none());
+}
+
+/// A cluster that is to go while a kind cannot be listed that its annotation names; where the stages are then.
+fn going_without(kind: &str, words: Option<&'static str>) -> (World, AddonPlan) {
+    let mut world = settled(&[1]);
+    let kind: GroupKind = key(&format!("{kind} kube-system/any")).group_kind();
+    world.group_kinds.get_or_insert_default().insert(kind.clone());
+    world.unlistable.insert(kind, words);
+    world.deleting = Some(world.second);
+    world.generation += 1;
+    drive(&mut world);
+    let plan = world.decide().expect("a plan");
+    (world, plan)
+}
+
+/// As many rounds as anything here takes.
+fn drive(world: &mut World) {
+    for _ in 0..10 {
+        world.second += 1;
+        world.reconcile();
+    }
+}
+
+/// The stages before the deletion that are done, and what the first one that is not says.
+fn stages_of(world: &World) -> (usize, Option<String>) {
+    let stages = world.status().stages;
+    let is_done = |row: &&StageProgress| row.phase == StagePhase::Done;
+    let open = stages.iter().find(|row| !is_done(row));
+    (
+        stages.iter().filter(is_done).count(),
+        open.and_then(|row| row.message.clone()),
+    )
+}
+
+#[test]
+fn a_kind_of_another_release_that_cannot_be_listed_holds_no_stage_up_that_deletes() {
+    let (world, _) = going_without("Certificate.example.org", Some("its webhook is gone"));
+    assert_eq!(stages_of(&world), (2, None));
+    for deleted in ["ConfigMap kube-system/metrics", "ConfigMap cni/cni"] {
+        assert!(!world.cluster.objects.contains_key(&key(deleted)), "{deleted}");
+    }
+}
+
+#[test]
+fn a_kind_that_its_chart_asks_for_holds_a_stage_up_that_deletes_until_it_is_listed() {
+    let (mut world, _) = going_without("ConfigMap", Some("its webhook is gone"));
+    let words = "objects may be left: ConfigMap cannot be watched: its webhook is gone";
+    assert_eq!(stages_of(&world), (0, Some(words.to_owned())));
+    assert!(
+        !world
+            .cluster
+            .objects
+            .contains_key(&key("ConfigMap kube-system/metrics")),
+        "what is known goes"
+    );
+    world.unlistable.clear();
+    drive(&mut world);
+    assert_eq!(stages_of(&world), (2, None));
+}
+
+/// The inventory may have been lost with the objects of that kind in it.
+#[test]
+fn a_list_that_is_on_its_way_is_waited_for_and_it_is_looked_whether_it_has_failed() {
+    let (mut world, plan) = going_without("Certificate.example.org", None);
+    let words = "waits for the list of Certificate.example.org, of which objects may be left";
+    assert_eq!(stages_of(&world), (0, Some(words.to_owned())));
+    let soon = Next::At(crate::given::at(world.second + 60));
+    assert_eq!(plan.next, soon);
+    for said in world.unlistable.values_mut() {
+        *said = Some("its webhook is gone");
+    }
+    world.second += 60;
+    drive(&mut world);
+    assert_eq!(stages_of(&world), (2, None));
 }
 
 /// F15: the machines are gone by force, and nobody answers any more.

@@ -135,7 +135,7 @@ impl World {
             origins: origins.map(|(key, live)| (key.clone(), live.chart.clone())).collect(),
             objects,
             unlisted: self.unlisted(),
-            unwatched: BTreeMap::new(),
+            unwatched: self.unwatched(),
             forbidden: BTreeSet::new(),
             marks,
             cluster,
@@ -192,23 +192,34 @@ impl World {
 
     /// The kinds of the annotation that a watch does not show yet.
     fn unlisted(&self) -> BTreeSet<GroupKind> {
-        let kinds = self.group_kinds.clone().filter(|_| !self.is_shown());
-        kinds.unwrap_or_default()
+        let mut kinds = self.group_kinds.clone().unwrap_or_default();
+        kinds.retain(|kind| !self.is_shown() || self.unlistable.contains_key(kind));
+        kinds
+    }
+
+    /// What the API server says of kinds that it does not list.
+    fn unwatched(&self) -> BTreeMap<GroupKind, String> {
+        let said = self.unlistable.iter();
+        said.filter_map(|(kind, words)| Some((kind.clone(), (*words)?.to_owned())))
+            .collect()
     }
 
     fn objects_seen(&mut self, charts: &BTreeMap<String, ChartSeen>) -> BTreeMap<ObjectKey, ObjectObserved> {
-        let is_shown = self.is_shown();
+        let (is_shown, unlistable) = (self.is_shown(), self.unlistable.clone());
+        let is_shown = |key: &ObjectKey| is_shown && !unlistable.contains_key(&key.group_kind());
         let mut keys: BTreeSet<ObjectKey> = self.status().resources.iter().map(key_of).collect();
         for chart in charts.values() {
             if let ChartSeen::Found(Rendering::Rendered { intents }) = chart {
                 keys.extend(intents.keys().cloned());
             }
         }
-        let live = self.cluster.objects.iter().filter(|(_, live)| is_shown && live.is_ours);
+        let live = self.cluster.objects.iter();
+        let live = live.filter(|(key, live)| is_shown(key) && live.is_ours);
         keys.extend(live.map(|(key, _)| key.clone()));
         let mut objects = BTreeMap::new();
         for key in keys {
-            let live = self.cluster.objects.get(&key).filter(|live| is_shown && live.is_ours);
+            let live = self.cluster.objects.get(&key);
+            let live = live.filter(|live| is_shown(&key) && live.is_ours);
             let seen = live.map(|live| Seen {
                 uid: live.uid.to_string(),
                 trigger: live.trigger(),
@@ -227,7 +238,7 @@ impl World {
             let object = ObjectObserved {
                 version: "v1".to_owned(),
                 served,
-                watched: is_shown,
+                watched: is_shown(&key),
                 seen,
                 memory: memory.clone(),
                 ..ObjectObserved::default()

@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub(crate) is_paused: bool,
     /// The watches have shown what there is.
     pub(crate) is_listed: bool,
+    /// Kinds whose watches have not, with what the API server says of that, if it says anything.
+    pub(crate) unlistable: BTreeMap<GroupKind, Option<&'static str>>,
     /// Charts take long to render.
     pub(crate) is_slow: bool,
     /// What conditions that do not hold say.
@@ -95,6 +97,7 @@ impl World {
             approved_prune: None,
             is_paused: false,
             is_listed: true,
+            unlistable: BTreeMap::new(),
             is_slow: false,
             words: 0,
             unmet: BTreeSet::new(),
@@ -252,6 +255,7 @@ impl World {
         self.crash = None;
         self.is_release_ready = true;
         self.is_listed = true;
+        self.unlistable.clear();
         self.is_slow = false;
         self.set_version();
         if self.release().is_faulty {
