@@ -379,7 +379,7 @@ fn stall(told: &Told<'_>, waiting: &AddonWaiting) -> Option<(Reason, String)> {
         }
         AddonWaiting::Chart { chart } if has_parts(outlook) && has_turn(outlook, chart) => {
             let message = format!(
-                "the chart {chart} of the release has to be mended at the source; HelmChartTemplated or HelmChartFound says what is wrong"
+                "the chart {chart} of the release, or what its values are made of, has to be mended; HelmChartTemplated or HelmChartFound says what is wrong"
             );
             Some((Reason::RenderFailed, message))
         }

@@ -56,7 +56,7 @@ impl Evaluations {
         let wake = move |addon: &ObjectRef<ClusterAddon>| drop(woken.unbounded_send(addon.clone()));
         Self {
             turns: Arc::new(Turns::new(AT_WORK)),
-            errands: Errands::new(Result::is_ok, wake),
+            errands: Errands::new(is_final, wake),
         }
     }
 
@@ -105,19 +105,32 @@ impl Evaluations {
     }
 }
 
+/// Whether nothing else would come of the same objects.
+fn is_final(outcome: &Outcome) -> bool {
+    outcome.as_ref().is_ok_and(|evaluated| !evaluated.may_pass)
+}
+
 fn evaluate(source: &ValuesSource, roots: &RootObjects, given: &Given) -> Outcome {
     let are_for = are_for_charts(given.named(), source.bundle.charts.keys());
     are_for.map_err(|error| Unmade::for_good(&error))?;
-    let read = given.documents().map(|document| document.read(source.profile));
-    let read: Result<Vec<_>, _> = read.collect();
-    let hidden = Hidden::of(&read.map_err(|error| Unmade::for_good(&error))?);
-    let (mut charts, mut failed) = (BTreeMap::new(), BTreeMap::new());
+    // Of one that cannot be read nothing gets into values, and the charts that it is for fail by it.
+    let read = given
+        .documents()
+        .filter_map(|document| document.read(source.profile).ok());
+    let hidden = Hidden::of(&read.collect::<Vec<_>>());
+    let (mut charts, mut failed, mut may_pass) = (BTreeMap::new(), BTreeMap::new(), false);
     let mut bytes = 0;
     for (chart, template) in &source.bundle.charts {
+        let over = match given.of(chart) {
+            Ok(over) => over,
+            Err(error) => {
+                may_pass |= error.is_transient();
+                failed.insert(chart.clone(), chain(error));
+                continue;
+            }
+        };
         let template = template.as_ref().map(Template::of);
-        let values = source
-            .renderer
-            .values(template, &given.of(chart), roots.roots(), source.profile);
+        let values = source.renderer.values(template, &over, roots.roots(), source.profile);
         let values = match values {
             Ok(values) => values,
             Err(error) if error.class() == ErrorClass::Transient => return Err(Unmade::for_now(&chain(&error))),
@@ -136,5 +149,8 @@ fn evaluate(source: &ValuesSource, roots: &RootObjects, given: &Given) -> Outcom
         }
         charts.insert(chart.clone(), Arc::new(values));
     }
-    Ok(Arc::new(Evaluated::of(charts, failed, hidden, roots.note.clone())))
+    Ok(Arc::new(Evaluated {
+        may_pass,
+        ..Evaluated::of(charts, failed, hidden, roots.note.clone())
+    }))
 }

@@ -12,7 +12,8 @@ use serde_json::Value;
 #[derive(Default)]
 pub(super) struct Given {
     named: Vec<ValuesFrom>,
-    documents: Vec<Document>,
+    /// What came of each of them.
+    documents: Vec<Result<Document, GivenError>>,
 }
 
 struct Document {
@@ -78,16 +79,17 @@ impl GivenError {
 }
 
 impl Given {
-    /// What lies over the values of a chart.
-    pub(super) fn of(&self, chart: &str) -> Vec<ValuesDocument<'_>> {
+    /// What lies over the values of a chart, or why some of that cannot be taken.
+    pub(super) fn of(&self, chart: &str) -> Result<Vec<ValuesDocument<'_>>, &GivenError> {
         let all = self.named.iter().zip(&self.documents);
         let own = all.filter(|(named, _)| named.chart.as_deref().is_none_or(|of| of == chart));
-        own.map(|(_, document)| document.document()).collect()
+        own.map(|(_, document)| document.as_ref().map(Document::document))
+            .collect()
     }
 
-    /// All of it.
+    /// All of it that can be taken.
     pub(super) fn documents(&self) -> impl Iterator<Item = ValuesDocument<'_>> {
-        self.documents.iter().map(Document::document)
+        self.documents.iter().flatten().map(Document::document)
     }
 
     /// What is named, without what is in there.
@@ -105,7 +107,8 @@ impl Document {
     }
 }
 
-/// Reads what a Cluster names, which is as the API server gave it.
+/// Reads what a Cluster names, which is as the API server gave it. What is not there, or may not be taken, stops the charts that it is for alone; an error is
+/// what stops all of them.
 pub(super) async fn read(client: &Client, namespace: &str, cluster: &Value) -> Result<Given, GivenError> {
     let annotations = cluster.pointer("/metadata/annotations");
     let annotation = annotations.and_then(|annotations| annotations.get(VALUES_FROM)?.as_str());
@@ -113,17 +116,22 @@ pub(super) async fn read(client: &Client, namespace: &str, cluster: &Value) -> R
     let mut documents = Vec::new();
     for ValuesFrom { holder, key, .. } in &named {
         let found = match holder.kind {
-            HolderKind::Secret => in_secret(client, namespace, holder, key).await?,
-            HolderKind::ConfigMap => in_config_map(client, namespace, holder, key).await?,
+            HolderKind::Secret => in_secret(client, namespace, holder, key).await,
+            HolderKind::ConfigMap => in_config_map(client, namespace, holder, key).await,
         };
         let no_key = || GivenError::NoKey {
             holder: holder.clone(),
             key: key.clone(),
         };
-        documents.push(Document {
+        let text = match found {
+            // Nobody knows what is there.
+            Err(error @ GivenError::Read { .. }) => return Err(error),
+            found => found.and_then(|text| text.ok_or_else(no_key)),
+        };
+        documents.push(text.map(|text| Document {
             name: format!("the key {key} of the {holder}"),
-            text: found.ok_or_else(no_key)?,
-        });
+            text,
+        }));
     }
     Ok(Given { named, documents })
 }

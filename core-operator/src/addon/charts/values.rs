@@ -73,6 +73,8 @@ pub(crate) struct Evaluated {
     pub(crate) charts: BTreeMap<String, Arc<ChartValues>>,
     /// The charts that have none, and why, with file and line.
     pub(crate) failed: BTreeMap<String, String>,
+    /// Whether some of them may have values when they are made again, without anybody having changed the Cluster.
+    pub(crate) may_pass: bool,
     /// The charts that have those that were made before, and why there are no others.
     pub(crate) held: BTreeMap<String, String>,
     /// Of all of them.
@@ -95,6 +97,7 @@ impl Evaluated {
             hidden,
             charts,
             failed,
+            may_pass: false,
             held: BTreeMap::new(),
             note,
         }
@@ -151,7 +154,7 @@ impl Sound {
         if completed.charts.is_empty() {
             return Err(Unmade {
                 message: first.clone(),
-                transient: false,
+                transient: evaluated.may_pass,
             });
         }
         completed.digest = digest_of(&completed.charts, &completed.failed);
@@ -236,7 +239,9 @@ pub(crate) struct ValuesMemory {
 struct Last {
     occasion: Occasion,
     at: Timestamp,
-    outcome: Result<Arc<Evaluated>, (String, Option<RenderAttempts>)>,
+    outcome: Result<Arc<Evaluated>, String>,
+    /// How often in a row they, or those of some charts, could not be made for a reason that may pass.
+    attempts: Option<RenderAttempts>,
 }
 
 /// Changes that came by themselves, within an hour; three at most.
@@ -285,20 +290,17 @@ impl ValuesMemory {
         if last.occasion.decided != occasion.decided {
             return Due::Now { holds: false };
         }
-        let attempts = last.outcome.as_ref().err().and_then(|(_, attempts)| *attempts);
-        if let Some(attempts) = attempts {
-            return attempts.retry_at(now).map_or(Due::Now { holds: true }, Due::At);
-        }
-        // Of the same objects a wrong template makes nothing else either.
-        if last.occasion == *occasion {
-            return Due::No;
-        }
-        // A clock that was set back does not lengthen it.
-        let at = later(last.at.min(now), PAUSE);
-        if at <= now {
-            Due::Now { holds: true }
-        } else {
-            Due::At(at)
+        let retried = last.attempts.map(|attempts| attempts.retry_at(now).unwrap_or(now));
+        // Of the same objects a wrong template makes nothing else either. A clock that was set back does not lengthen it.
+        let changed = (last.occasion != *occasion).then(|| later(last.at.min(now), PAUSE));
+        let at = match &last.outcome {
+            Err(_) if retried.is_some() => retried,
+            Ok(_) | Err(_) => changed.into_iter().chain(retried).min(),
+        };
+        match at {
+            None => Due::No,
+            Some(at) if at <= now => Due::Now { holds: true },
+            Some(at) => Due::At(at),
         }
     }
 
@@ -311,7 +313,16 @@ impl ValuesMemory {
         if is_decided {
             self.changes.forget();
         }
-        let outcome = match outcome.and_then(|evaluated| self.sound.complete(&occasion.base, evaluated)) {
+        let tried = before
+            .as_ref()
+            .filter(|_| !is_decided)
+            .and_then(|last| last.attempts)
+            .map_or(0, |before| before.attempts);
+        let again = || RenderAttempts {
+            attempts: tried.saturating_add(1),
+            at: now,
+        };
+        let (outcome, may_pass) = match outcome.and_then(|evaluated| self.sound.complete(&occasion.base, evaluated)) {
             Ok(evaluated) => {
                 let is_other = self.digest.as_ref().is_some_and(|digest| *digest != evaluated.digest);
                 let last = before.as_ref().and_then(|last| last.outcome.as_ref().ok());
@@ -321,29 +332,27 @@ impl ValuesMemory {
                     self.changes.note(now);
                 }
                 self.digest = Some(evaluated.digest.clone());
-                Ok(evaluated)
+                let may_pass = evaluated.may_pass;
+                (Ok(evaluated), may_pass)
             }
             Err(Unmade { transient: true, .. })
                 if !is_decided && before.as_ref().is_some_and(|last| last.outcome.is_ok()) =>
             {
                 // What is known holds, and it is tried again after the pause.
-                self.last = before.map(|last| Last { at: now, ..last });
+                self.last = before.map(|last| Last {
+                    at: now,
+                    attempts: last.attempts.map(|_| again()),
+                    ..last
+                });
                 return;
             }
-            Err(Unmade { message, transient }) => {
-                let failed = before.and_then(|last| last.outcome.err()).filter(|_| !is_decided);
-                let attempts = failed.and_then(|(_, attempts)| attempts);
-                let attempts = transient.then(|| RenderAttempts {
-                    attempts: attempts.map_or(0, |before| before.attempts).saturating_add(1),
-                    at: now,
-                });
-                Err((message, attempts))
-            }
+            Err(Unmade { message, transient }) => (Err(message), transient),
         };
         self.last = Some(Last {
             occasion,
             at: now,
             outcome,
+            attempts: may_pass.then(again),
         });
     }
 
@@ -368,7 +377,7 @@ impl ValuesMemory {
             return ValuesSeen::Awaited;
         };
         match &last.outcome {
-            Err((message, _)) => ValuesSeen::Failed {
+            Err(message) => ValuesSeen::Failed {
                 message: message.clone(),
             },
             Ok(_) if self.changes.restless_until(now).is_some() => ValuesSeen::Unstable {
@@ -417,6 +426,7 @@ mod tests {
         Arc::new(Evaluated {
             charts: BTreeMap::new(),
             failed: BTreeMap::new(),
+            may_pass: false,
             held: BTreeMap::new(),
             digest: digest.to_owned(),
             hidden: Hidden::default(),
@@ -537,6 +547,42 @@ mod tests {
             message: "no light".to_owned(),
         };
         assert_eq!(memory.seen(at(7)), failed);
+    }
+
+    #[test]
+    fn charts_that_have_none_for_a_reason_that_may_pass_get_them_ever_later_and_the_others_what_changes_meanwhile() {
+        let mut memory = ValuesMemory::default();
+        let same = occasion("a", "1");
+        let waits = || {
+            Ok(Arc::new(Evaluated {
+                may_pass: true,
+                ..Evaluated::clone(&of_charts(&["quay"], &["light"]))
+            }))
+        };
+        let retried = |memory: &ValuesMemory, now: Timestamp| match memory.due(&same, now) {
+            Due::At(at) => at,
+            other => panic!("{other:?}"),
+        };
+        memory.made(same.clone(), waits(), at(0));
+        let first = retried(&memory, at(0));
+        assert_eq!(memory.next(&same, at(0)), Next::At(first));
+        assert_eq!(memory.due(&same, first), Due::Now { holds: true });
+        memory.made(same.clone(), waits(), first);
+        let second = retried(&memory, first);
+        assert!(second.duration_since(first) > first.duration_since(at(0)));
+        // Nor is the API server asked all the time that does not answer.
+        memory.made(same.clone(), Err(failed(true)), second);
+        assert!(matches!(memory.seen(second), ValuesSeen::Known { .. }));
+        let third = retried(&memory, second);
+        assert!(third.duration_since(second) > second.duration_since(first));
+        for number in 0..20 {
+            memory.made(same.clone(), waits(), third + SignedDuration::from_secs(number));
+        }
+        let late = third + SignedDuration::from_secs(19);
+        assert!(retried(&memory, late) > late + PAUSE);
+        assert_eq!(memory.due(&occasion("a", "2"), late), Due::At(late + PAUSE));
+        memory.made(same.clone(), Ok(of_charts(&["light", "quay"], &[])), late);
+        assert_eq!(memory.due(&same, late + MEMORABLE), Due::No);
     }
 
     #[test]

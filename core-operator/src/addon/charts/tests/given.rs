@@ -5,6 +5,7 @@ use k8s_openapi::ByteString;
 use planning::objects::Rendering;
 use serde_json::{Value, json};
 
+use super::super::Sight;
 use super::world::{Remembering, World, staged};
 use super::{LIGHT, QUAY, ValuesSeen, config_map};
 use crate::lanes::Unrendered;
@@ -50,6 +51,12 @@ async fn refused(one: &mut Remembering<'_>, words: &str) -> String {
         unreachable!("they have failed");
     };
     message
+}
+
+/// What there is once a chart has the values of before, and this is said of it.
+async fn held(one: &mut Remembering<'_>, chart: &str, words: &str) -> Sight {
+    let is_held = |sight: &Sight| sight.held.get(chart).is_some_and(|why| why.contains(words));
+    one.look_until(is_held).await
 }
 
 #[tokio::test]
@@ -125,14 +132,59 @@ async fn what_may_not_be_taken_or_is_not_there_is_named_and_taken_by_itself_when
         ("secret/other", "Opaque"),
         ("secret/one-kubeconfig", "is not in the namespace"),
         ("secret/own:other.yaml", "has no key other.yaml"),
-        ("csi=secret/own", "it has light, quay"),
-        ("pod/own", "configmap/NAME"),
     ] {
+        world.cluster_with_values_from(named);
+        held(&mut one, "light", words).await;
+        assert_eq!(zone(&mut one).await, "west", "as it was");
+    }
+    for (named, words) in [("csi=secret/own", "it has light, quay"), ("pod/own", "configmap/NAME")] {
         world.cluster_with_values_from(named);
         refused(&mut one, words).await;
     }
     world.cluster_with_values_from("secret/own");
     assert_eq!(zone(&mut one).await, "west");
+}
+
+#[tokio::test]
+async fn what_cannot_be_taken_stops_the_charts_that_it_is_for_alone_and_they_stay_as_they_were() {
+    let world = world();
+    world.cluster_with_values_from("light=secret/own");
+    // Who remembers nothing has nothing to go on with.
+    let unmade = |sight: &Sight, words: &str| {
+        let is_there = matches!(sight.charts.get("quay"), Some(Rendering::Rendered { .. }));
+        let light = sight.charts.get("light");
+        is_there && matches!(light, Some(Rendering::Failed { message, .. }) if message.contains(words))
+    };
+    let mut one = Remembering::new(&world, "one").await;
+    one.look_until(|sight| unmade(sight, "the Secret own")).await;
+    world.management.apply(&holder("Secret", "own", "zone: west\n"));
+    let sound = one.settled().await;
+    for (named, words) in [
+        ("light=secret/own:other.yaml", "has no key other.yaml"),
+        ("light=secret/other", "the Secret other"),
+    ] {
+        world.cluster_with_values_from(named);
+        let sight = held(&mut one, "light", words).await;
+        assert_eq!(
+            (&sight.values, &sight.charts),
+            (&sound.values, &sound.charts),
+            "{named}"
+        );
+        assert_eq!(sight.held.len(), 1, "{:?}", sight.held);
+    }
+    world.cluster_with_values_from("light=secret/own");
+    assert!(one.settled().await.held.is_empty());
+
+    // Whoever deletes the Cluster may delete this with it.
+    world.management.delete("Secret", "own");
+    let sight = held(&mut one, "light", "is not in the namespace").await;
+    assert_eq!((&sight.values, &sight.charts), (&sound.values, &sound.charts));
+    assert_eq!(zone(&mut one).await, "west");
+    let mut another = Remembering::anew(&world, "one").await;
+    another.look_until(|sight| unmade(sight, "the Secret own")).await;
+    world.management.apply(&holder("Secret", "own", "zone: east\n"));
+    assert_eq!(zone(&mut another).await, "east");
+    assert_eq!(zone(&mut one).await, "east");
 }
 
 #[tokio::test]
