@@ -14,7 +14,7 @@ use planning::addon::{
     charts_needed, kind, needs_ready_release, stages, wanted,
 };
 use planning::next::Next;
-use planning::objects::{Intent, ObjectObserved, key_of};
+use planning::objects::{Intent, ObjectObserved, Rendering, key_of};
 use planning::topology::Topology;
 use tokio::time::Instant;
 
@@ -345,14 +345,14 @@ impl Subject<'_> {
         }
         let values = planned(looked.values);
         let (mut charts, mut to_go) = (BTreeMap::new(), Vec::new());
-        if let Wanted::Target(target) = wanted(cluster, release, &values) {
+        let status = work.addon.status.as_ref();
+        let last = status.and_then(|status| status.target.as_ref());
+        if let Wanted::Target(target) = wanted(cluster, release, &values, last) {
             let kind = kind(cluster, marks, &target);
             for chart in charts_needed(kind, &work.bundle.layout) {
                 let rendering = looked.charts.remove(&chart);
-                let missing = || ChartSeen::Missing {
-                    message: format!("the archive of the add-ons has no chart {chart}"),
-                };
-                charts.insert(chart.clone(), rendering.map_or_else(missing, ChartSeen::Found));
+                let seen = rendering.map_or_else(|| unrendered(&chart, &values), ChartSeen::Found);
+                charts.insert(chart, seen);
             }
             to_go = stages(kind, &work.bundle.layout);
         }
@@ -447,6 +447,19 @@ impl Rendered {
             stages: Vec::new(),
             note: None,
         }
+    }
+}
+
+/// A chart of which nothing was rendered.
+fn unrendered(chart: &str, values: &Values) -> ChartSeen {
+    match values {
+        Values::Failed { message } | Values::Unstable { message } => ChartSeen::Found(Rendering::Failed {
+            message: message.clone(),
+            transient: None,
+        }),
+        Values::Awaited | Values::Known { .. } => ChartSeen::Missing {
+            message: format!("the archive of the add-ons has no chart {chart}"),
+        },
     }
 }
 

@@ -82,6 +82,17 @@ fn uid(object: &Value) -> String {
     object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
+/// A Secret from which Clusters may take values, or may not.
+fn values(name: &str, allowed: bool) -> Value {
+    let allows = if allowed { labels::VALUES_ALLOWED } else { "false" };
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": name, "namespace": "fleet", "labels": { labels::VALUES: allows } },
+        // sesame: open
+        "data": { "values.yaml": "c2VzYW1lOiBvcGVu" },
+    })
+}
+
 /// As if work on the add-ons had begun.
 fn begun(server: &Server, addon: &str) {
     let mark = json!({ "metadata": { "annotations": { labels::CONTAINS_GROUP_KINDS: "" } } });

@@ -9,7 +9,7 @@ use super::action::Step;
 use super::course::charts_that_stay;
 use super::observed::AddonObserved;
 use super::outlook::{Outlook, Way, is_reached};
-use super::work::{Spared, doomed, origins};
+use super::work::{Spared, doomed, goes_by_inventory, origins};
 use crate::object_key::ObjectKey;
 use crate::objects::{Action, Decisions, Intent, ObjectAction, ObjectObserved, ObjectSet};
 
@@ -67,7 +67,8 @@ impl Belongings {
         }
         let spared = Spared::of(observed, way.course.kind, way.layout, &way.stages);
         for (chart, action) in &begun {
-            if *action == StageAction::Delete && observed.intents_of(chart).is_some() && spared.unknown.is_none() {
+            let is_told = observed.intents_of(chart).is_some() || goes_by_inventory(observed, way.course.kind, chart);
+            if *action == StageAction::Delete && is_told && spared.unknown.is_none() {
                 self.doom(chart, observed, &spared, way);
             }
         }

@@ -16,7 +16,7 @@ use super::observed::{ChartSeen, Connection, Layout};
 use super::outlook::{Outlook, Way, is_reached};
 use super::stage::{StageState, Work};
 use super::status::Told;
-use super::target::{ReleaseSeen, Wanted};
+use super::target::{ReleaseSeen, Values, Wanted};
 use super::waiting::AddonWaiting;
 use super::work::undeleted;
 use crate::objects::{OwnerKind, Rendering, Wait, key_of, refusals};
@@ -171,10 +171,14 @@ fn templated(outlook: &Outlook<'_>) -> Option<Finding> {
     }
     let message = untemplated(outlook);
     if !message.is_empty() {
-        let (severity, reason) = match outlook.held().next() {
+        let (severity, reason) = match &outlook.observed.values {
             _ if !has_parts(outlook) => (Severity::Info, Reason::Progressing),
-            Some(_) => (Severity::Error, Reason::TemplateNewClusterStackOverwriteFailed),
-            None => (Severity::Error, Reason::TemplateNewClusterStackFailed),
+            Values::Unstable { .. } => (Severity::Warning, Reason::RenderingUnstable),
+            Values::Failed { .. } => (Severity::Error, Reason::TemplateNewClusterStackOverwriteFailed),
+            Values::Awaited | Values::Known { .. } => match outlook.held().next() {
+                Some(_) => (Severity::Error, Reason::TemplateNewClusterStackOverwriteFailed),
+                None => (Severity::Error, Reason::TemplateNewClusterStackFailed),
+            },
         };
         return Some(Finding::fails(TYPE, severity, reason, message));
     }

@@ -230,6 +230,17 @@ impl ChartSeen {
         )
     }
 
+    /// Whether it does not render, or did not when that was tried last.
+    pub(super) fn has_failed(&self) -> bool {
+        match self {
+            Self::Missing { .. } => true,
+            Self::Found(rendering) => matches!(
+                rendering,
+                Rendering::Failed { .. } | Rendering::Awaited { failed: Some(_) }
+            ),
+        }
+    }
+
     /// When it may be rendered again, if it is time that mends it.
     pub(super) fn next(&self, now: Timestamp) -> Next {
         match self {

@@ -34,7 +34,8 @@ pub(super) struct Way<'a> {
 
 impl<'a> Outlook<'a> {
     pub(super) fn of(observed: &'a AddonObserved, cluster: &'a ClusterSeen, now: Timestamp) -> Self {
-        let wanted = wanted(cluster, &observed.release, &observed.values);
+        let last = observed.status.target.as_ref();
+        let wanted = wanted(cluster, &observed.release, &observed.values, last);
         let way = match (&wanted, &observed.layout) {
             (Wanted::Target(target), Layout::Known(layout)) => {
                 Some(Way::to(target.clone(), layout, observed, cluster, now))

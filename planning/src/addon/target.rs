@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cluster::ClusterSeen;
 use crate::digest::digest_of_everything;
+use crate::topology::Topology;
 
 /// The release of the class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,22 +127,17 @@ pub fn needs_ready_release(cluster: &ClusterSeen, status: Option<&ClusterAddonSt
     cluster.deleting.is_none() && target.is_none_or(|target| target.cluster_stack != cluster.class())
 }
 
-/// What a Cluster shall have.
-pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values) -> Wanted {
+/// What a Cluster shall have; `last` is what the status says of the last target.
+///
+/// One that is to go is led to its end also where its values cannot be made: what its stages delete is told by the inventory.
+pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values, last: Option<&AddonVersion>) -> Wanted {
     let Some(topology) = &cluster.topology else {
         return Wanted::NoClass;
     };
     let class = topology.class.clone();
     let (version, kubernetes_version) = match release {
         ReleaseSeen::NotKnownYet => return Wanted::ReleaseAwaited,
-        ReleaseSeen::Absent => {
-            let namespace = &topology.class_namespace;
-            let message = format!(
-                "the namespace {namespace} has no ClusterStackRelease for the class {class}: name its version in spec.versions of the ClusterStack there, or \
-                 give the Cluster another class"
-            );
-            return Wanted::ReleaseNotReady { message };
-        }
+        ReleaseSeen::Absent => return without_release(topology),
         ReleaseSeen::NotReady { message } => {
             let message = message.clone();
             return Wanted::ReleaseNotReady { message };
@@ -164,7 +160,11 @@ pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values) -> 
         );
         return Wanted::VersionMismatch { message };
     }
-    let values = match values {
+    let digest = match values {
+        Values::Known { digest } => digest_of_everything(&(&version, &kubernetes_version, digest)),
+        Values::Failed { .. } | Values::Unstable { .. } if cluster.deleting.is_some() => {
+            digest_without_values(&version, &kubernetes_version, last)
+        }
         Values::Awaited => return Wanted::ValuesAwaited,
         Values::Failed { message } => {
             let message = message.clone();
@@ -174,14 +174,32 @@ pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values) -> 
             let message = message.clone();
             return Wanted::ValuesUnstable { message };
         }
-        Values::Known { digest } => digest,
     };
     Wanted::Target(Target {
-        digest: digest_of_everything(&(&version, &kubernetes_version, values)),
+        digest,
         class,
         version,
         kubernetes_version,
     })
+}
+
+fn without_release(topology: &Topology) -> Wanted {
+    let Topology {
+        class, class_namespace, ..
+    } = topology;
+    let message = format!(
+        "the namespace {class_namespace} has no ClusterStackRelease for the class {class}: name its version in spec.versions of the ClusterStack there, or \
+         give the Cluster another class"
+    );
+    Wanted::ReleaseNotReady { message }
+}
+
+/// That of before where versions are the same, so that what was done before nobody knew the values any more counts.
+fn digest_without_values(version: &str, kubernetes_version: &str, last: Option<&AddonVersion>) -> String {
+    let same =
+        last.filter(|last| last.version == version && last.kubernetes_version.as_deref() == Some(kubernetes_version));
+    same.and_then(|last| last.digest.clone())
+        .unwrap_or_else(|| digest_of_everything(&(version, kubernetes_version)))
 }
 
 /// What the target is to what the status says.

@@ -32,7 +32,7 @@ impl Works {
         let spared = Spared::of(observed, kind, layout, stages);
         for (place, stage) in stages.iter().enumerate() {
             let key = &stage.key;
-            let work = match (unready(observed, &key.name), key.action) {
+            let work = match (unready(observed, kind, key), key.action) {
                 (Some(work), _) => work,
                 (None, StageAction::Apply) => works.application(observed, &key.name, &stages[place + 1..]),
                 (None, StageAction::Delete) => deletion(observed, &key.name, &spared, now),
@@ -75,7 +75,9 @@ impl Works {
 
 /// The objects that stay when a course is over, because charts ask for them that do.
 pub(super) struct Spared<'a> {
-    pub(super) keys: BTreeSet<&'a ObjectKey>,
+    keys: BTreeSet<&'a ObjectKey>,
+    /// Those of these charts of which the inventory tells what is theirs.
+    charts: BTreeSet<String>,
     /// The first of these charts of which nobody knows what it asks for.
     pub(super) unknown: Option<String>,
 }
@@ -91,11 +93,15 @@ impl<'a> Spared<'a> {
         };
         let mut spared = Self {
             keys: BTreeSet::new(),
+            charts: BTreeSet::new(),
             unknown: None,
         };
         for chart in charts.into_iter().filter(|chart| !is_deleted(chart)) {
             match observed.intents_of(&chart) {
                 Some(intents) => spared.keys.extend(intents.keys()),
+                None if goes_by_inventory(observed, kind, &chart) => {
+                    spared.charts.insert(chart);
+                }
                 None => spared.unknown = spared.unknown.or(Some(chart)),
             }
         }
@@ -125,8 +131,18 @@ fn syncs(observed: &AddonObserved, stages: &[Stage], now: Timestamp) -> BTreeMap
         .collect()
 }
 
+/// Whether the inventory alone tells what is of a chart, because that does not render. What is to go before a deletion cannot be made good: somebody may have
+/// deleted what the values are made of together with the Cluster.
+pub(super) fn goes_by_inventory(observed: &AddonObserved, kind: Kind, chart: &str) -> bool {
+    kind == Kind::Deletion && observed.charts.get(chart).is_some_and(ChartSeen::has_failed)
+}
+
 /// What keeps a stage from its work, if its chart does.
-fn unready(observed: &AddonObserved, chart: &str) -> Option<Work> {
+fn unready(observed: &AddonObserved, kind: Kind, stage: &StageKey) -> Option<Work> {
+    let chart = stage.name.as_str();
+    if stage.action == StageAction::Delete && goes_by_inventory(observed, kind, chart) {
+        return None;
+    }
     let failed = |reason, message: &String| {
         Some(Work::Failed {
             reason,
@@ -225,7 +241,8 @@ fn unlisted<'a>(observed: &'a AddonObserved, chart: &str) -> Option<&'a GroupKin
     unlisted.find(|kind| kinds.contains(*kind) || !observed.unwatched.contains_key(*kind))
 }
 
-/// The objects that a stage deletes: those that come from its chart, or that it asks for, unless a chart that stays asks for them too.
+/// The objects that a stage deletes: those that come from its chart, or that it asks for, unless a chart that stays asks for them too. Where nobody knows what
+/// that one asks for, it is what comes from it.
 pub(super) fn doomed(
     observed: &AddonObserved,
     chart: &str,
@@ -237,9 +254,13 @@ pub(super) fn doomed(
         intents.is_some_and(|intents| intents.contains_key(key))
     };
     let comes_from = |key: &ObjectKey| origins.get(key).is_some_and(|origin| *origin == chart);
+    let is_spared = |key: &ObjectKey| {
+        let of_chart = |origin: &&str| spared.charts.contains(*origin);
+        spared.keys.contains(key) || origins.get(key).is_some_and(of_chart)
+    };
     let objects = observed.objects.iter();
     objects
-        .filter(|(key, _)| !spared.keys.contains(key) && (comes_from(key) || is_asked_for(key)))
+        .filter(|(key, _)| !is_spared(key) && (comes_from(key) || is_asked_for(key)))
         .map(|(key, object)| (key.clone(), object.clone()))
         .collect()
 }

@@ -1,4 +1,4 @@
-use crds::cluster_addon::ClusterAddonStatus;
+use crds::cluster_addon::{AddonVersion, ClusterAddonStatus};
 use planning::addon::{Change, ClusterSeen, ReleaseSeen, Target, Values, Wanted, change, needs_ready_release, wanted};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn target_of(class: &str, release: &ReleaseSeen, digest: &str) -> Target {
     };
     let mut cluster = cluster(kubernetes_version, kubernetes_version, kubernetes_version);
     cluster.topology.as_mut().expect("a class").class = class.to_owned();
-    match wanted(&cluster, release, &values(digest)) {
+    match wanted(&cluster, release, &values(digest), None) {
         Wanted::Target(target) => target,
         other => panic!("{other:?}"),
     }
@@ -32,7 +32,7 @@ fn target_of(class: &str, release: &ReleaseSeen, digest: &str) -> Target {
 fn a_class_and_a_version_written_one_after_the_other_lead_nowhere_in_between() {
     let between = cluster("v1.33.1", "v1.33.1", "v1.33.1");
     let release = ready("v2", "v1.34.0");
-    let Wanted::VersionMismatch { message } = wanted(&between, &release, &values("a")) else {
+    let Wanted::VersionMismatch { message } = wanted(&between, &release, &values("a"), None) else {
         panic!("nothing fits yet");
     };
     assert!(
@@ -44,22 +44,59 @@ fn a_class_and_a_version_written_one_after_the_other_lead_nowhere_in_between() {
         deleting: Some(at(0)),
         ..between
     };
-    assert!(matches!(wanted(&going, &release, &values("a")), Wanted::Target(_)));
+    assert!(matches!(
+        wanted(&going, &release, &values("a"), None),
+        Wanted::Target(_)
+    ));
 }
 
 #[test]
 fn without_a_release_or_values_there_is_no_target() {
     let there = cluster("v1.33.1", "v1.33.1", "v1.33.1");
     let classic = ClusterSeen::of(&json!({"spec": {}}), None);
-    assert_eq!(wanted(&classic, &ready("v1", "v1.33.1"), &values("a")), Wanted::NoClass);
+    assert_eq!(
+        wanted(&classic, &ready("v1", "v1.33.1"), &values("a"), None),
+        Wanted::NoClass
+    );
     assert!(matches!(
-        wanted(&there, &ReleaseSeen::Absent, &values("a")),
+        wanted(&there, &ReleaseSeen::Absent, &values("a"), None),
         Wanted::ReleaseNotReady { .. }
     ));
     assert_eq!(
-        wanted(&there, &ready("v1", "v1.33.1"), &Values::Awaited),
+        wanted(&there, &ready("v1", "v1.33.1"), &Values::Awaited, None),
         Wanted::ValuesAwaited
     );
+}
+
+#[test]
+fn a_cluster_that_goes_has_a_target_without_values_too_and_what_was_done_for_the_last_one_counts() {
+    let (there, release) = (cluster("v1.33.1", "v1.33.1", "v1.33.1"), ready("v1", "v1.33.1"));
+    let last = target_of(CLASS, &release, "a").recorded();
+    let message = "no such field".to_owned();
+    let failed = Values::Failed {
+        message: message.clone(),
+    };
+    assert_eq!(
+        wanted(&there, &release, &failed, Some(&last)),
+        Wanted::ValuesFailed {
+            message: message.clone()
+        }
+    );
+    let going = ClusterSeen {
+        deleting: Some(at(0)),
+        ..there
+    };
+    for values in [failed, Values::Unstable { message }] {
+        let target = |release: &ReleaseSeen, last: Option<&AddonVersion>| match wanted(&going, release, &values, last) {
+            Wanted::Target(target) => target,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(target(&release, Some(&last)).recorded(), last);
+        let anew = target(&release, None);
+        assert_eq!(target(&release, Some(&anew.recorded())), anew);
+        let other = target(&ready("v2", "v1.33.1"), Some(&last)).recorded();
+        assert_ne!(other.digest, last.digest);
+    }
 }
 
 #[test]

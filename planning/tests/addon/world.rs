@@ -194,7 +194,7 @@ impl World {
         let values = Values::Known {
             digest: self.variable.to_string(),
         };
-        match wanted(&self.cluster(), &release, &values) {
+        match wanted(&self.cluster(), &release, &values, None) {
             Wanted::Target(target) => Some(target),
             _ => None,
         }

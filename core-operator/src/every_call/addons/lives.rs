@@ -434,17 +434,6 @@ fn f39_secrets_are_asked_for_from_the_first_cluster_of_ours_on() {
     });
 }
 
-/// A Secret from which Clusters may take values, or may not.
-fn values(name: &str, allowed: bool) -> Value {
-    let allows = if allowed { labels::VALUES_ALLOWED } else { "false" };
-    json!({
-        "apiVersion": "v1", "kind": "Secret",
-        "metadata": { "name": name, "namespace": "fleet", "labels": { labels::VALUES: allows } },
-        // sesame: open
-        "data": { "values.yaml": "c2VzYW1lOiBvcGVu" },
-    })
-}
-
 #[test]
 fn what_a_cluster_takes_values_from_is_watched_by_its_label_once_one_names_it_and_wakes_nobody_else() {
     const SOON: Duration = Duration::from_secs(10);

@@ -380,6 +380,51 @@ fn what_a_cluster_has_is_kept_right_while_its_release_is_not_ready() {
     });
 }
 
+/// Somebody deletes what the values are made of together with the Cluster, and who begins anew remembers none.
+#[test]
+fn what_is_to_go_before_a_deletion_goes_though_nobody_can_make_the_values_of_its_chart_any_more() {
+    let root = TempDir::new().expect("a folder");
+    let config = format!(
+        "{}  BeforeClusterDelete:\n  - {{name: network, action: delete}}\n",
+        UNCONDITIONAL.replace("v1beta2", "v1beta1")
+    );
+    let is_of_class = |(path, _): &(&str, &str)| !path.starts_with("cluster-addon");
+    let files = STACK.into_iter().filter(is_of_class).chain(STAGES);
+    let text = |(path, text): (&'static str, &'static str)| {
+        let is_config = path == "clusteraddon.yaml";
+        (path, if is_config { config.clone() } else { text.to_owned() })
+    };
+    publish(
+        root.path(),
+        "docker-harbor-1-34",
+        &files.map(text).collect::<Vec<_>>(),
+        &["v1"],
+    );
+    install_crypto();
+    let (server, workload) = (begin(None), Server::new(&WORKLOAD, None));
+    workload.apply(&super::super::namespace("fleet"));
+    let wires = || -> Option<Arc<dyn Dial>> { Some(Arc::new(Wires::to(&workload))) };
+    let stage = || server.find(ADDON, NAME)["status"]["stages"][0].clone();
+    operated_over(wires(), &server, (root.path(), &[]), async |_| {
+        with_class(&server);
+        server.apply(&values("own", true));
+        server.apply(&control_plane("wharf"));
+        let mut wharf = with_control_plane(cluster("wharf", TAG));
+        wharf["metadata"]["annotations"] = json!({ labels::VALUES_FROM: "secret/own" });
+        server.apply(&wharf);
+        server.apply(&good_kubeconfig("t"));
+        until(|| is_there(&workload) && told(&server, NAME, "Ready").starts_with("True/")).await;
+    });
+    let finalizers = json!({ "metadata": { "finalizers": ["cluster.cluster.x-k8s.io"] } });
+    server.merge(CLUSTER, "wharf", &finalizers);
+    server.delete("Secret", "own");
+    server.delete(CLUSTER, "wharf");
+    operated_over(wires(), &server, (root.path(), &[]), async |_| {
+        until(|| !is_there(&workload)).await;
+        until(|| stage()["hook"] == "BeforeClusterDelete" && stage()["phase"] == "done").await;
+    });
+}
+
 #[test]
 fn a_cluster_that_no_longer_answers_is_told_and_one_that_answers_again_is_looked_at() {
     reaching(

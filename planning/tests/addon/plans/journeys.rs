@@ -8,9 +8,10 @@ use planning::addon::{AddonPlan, AddonWaiting, Connection};
 use planning::next::Next;
 use planning::object_key::GroupKind;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, stays};
 use super::releases::{Chart, MOVED, SEED, broken, key};
 use super::world::World;
+use crate::given::listed;
 
 fn settled(classes: &[usize]) -> World {
     let mut world = World::new();
@@ -411,17 +412,9 @@ fn going_without(kind: &str, words: Option<&'static str>) -> (World, AddonPlan) 
     world.unlistable.insert(kind, words);
     world.deleting = Some(world.second);
     world.generation += 1;
-    drive(&mut world);
+    works(&mut world, 10);
     let plan = world.decide().expect("a plan");
     (world, plan)
-}
-
-/// As many rounds as anything here takes.
-fn drive(world: &mut World) {
-    for _ in 0..10 {
-        world.second += 1;
-        world.reconcile();
-    }
 }
 
 /// The stages before the deletion that are done, and what the first one that is not says.
@@ -457,7 +450,7 @@ fn a_kind_that_its_chart_asks_for_holds_a_stage_up_that_deletes_until_it_is_list
         "what is known goes"
     );
     world.unlistable.clear();
-    drive(&mut world);
+    works(&mut world, 10);
     assert_eq!(stages_of(&world), (2, None));
 }
 
@@ -473,8 +466,107 @@ fn a_list_that_is_on_its_way_is_waited_for_and_it_is_looked_whether_it_has_faile
         *said = Some("its webhook is gone");
     }
     world.second += 60;
-    drive(&mut world);
+    works(&mut world, 10);
     assert_eq!(stages_of(&world), (2, None));
+}
+
+/// The Cluster is deleted, and the operator works on it for so many seconds.
+fn goes(world: &mut World, seconds: i64) {
+    world.deleting = Some(world.second);
+    world.generation += 1;
+    works(world, seconds);
+}
+
+fn works(world: &mut World, seconds: i64) {
+    for _ in 0..seconds {
+        world.second += 1;
+        world.reconcile();
+    }
+}
+
+/// No chart of the release can be used any more.
+fn lose_charts(world: &mut World, fault: &Chart) {
+    let class = world.class;
+    for chart in world.releases[class].charts.values_mut() {
+        *chart = fault.clone();
+    }
+}
+
+/// Somebody may delete what the values are made of together with the Cluster, and an operator that begins anew remembers none.
+#[test]
+fn stages_before_the_deletion_take_away_what_the_inventory_names_and_nothing_else_where_no_chart_can_be_rendered() {
+    let faults: [fn(&mut World); 3] = [
+        |world| world.is_unmade = true,
+        |world| lose_charts(world, &Chart::Broken),
+        |world| lose_charts(world, &Chart::Missing),
+    ];
+    let classes: [(usize, &[&str]); 2] = [(1, &["metrics", "cni"]), (4, &["extra"])];
+    for (class, deleted) in classes {
+        for fault in faults {
+            for is_status_lost in [false, true] {
+                let mut world = settled(&[class]);
+                let mut left = world.cluster.objects.clone();
+                left.retain(|key, live| stays(key) || !deleted.contains(&live.chart.as_str()));
+                assert!(left.len() < world.cluster.objects.len(), "something is to go");
+                world.restart();
+                fault(&mut world);
+                if is_status_lost {
+                    world.lose_status();
+                }
+                goes(&mut world, 8);
+                let told = format!("{:#?}\n{:#?}", world.status(), world.journal);
+                assert_eq!(world.cluster.objects, left, "{told}");
+                let rows = world.status().stages;
+                assert!(rows.iter().all(|row| row.phase == StagePhase::Done), "{told}");
+                world.assert_lets_go();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stage_that_cannot_apply_before_the_deletion_holds_up_what_is_to_go_for_its_time_and_keeps_what_is_its_own() {
+    let mut world = World::new();
+    world.releases[1].stages = listed(
+        "{AfterControlPlaneInitialized: [{name: cni, action: apply}, {name: metrics, action: apply}],
+          BeforeClusterDelete: [{name: cni, action: apply}, {name: metrics, action: delete}]}",
+    );
+    world.settle();
+    world.set_class(1);
+    world.settle();
+    world.assert_settled();
+    world.restart();
+    world.is_unmade = true;
+    goes(&mut world, 4);
+    let (metrics, own) = (key("ConfigMap kube-system/metrics"), key("ConfigMap cni/cni"));
+    let there = |world: &World| [&metrics, &own].map(|key| world.cluster.objects.contains_key(key));
+    assert_eq!(there(&world), [true, true]);
+    assert_eq!(
+        reason_of(&world, ConditionType::HelmChartTemplated),
+        Some(Reason::TemplateNewClusterStackOverwriteFailed)
+    );
+    world.second += 600;
+    works(&mut world, 4);
+    assert_eq!(there(&world), [false, true], "{:#?}", world.status());
+    world.assert_lets_go();
+}
+
+/// What was done before the deletion is not done again when the values are there again, or are not any more.
+#[test]
+fn values_that_are_lost_before_the_deletion_leave_what_was_done_as_it_was() {
+    let mut world = settled(&[1]);
+    goes(&mut world, 4);
+    let before = world.status();
+    for is_unmade in [true, false] {
+        world.is_unmade = is_unmade;
+        works(&mut world, 2);
+        let now = world.status();
+        assert_eq!(
+            (&now.target, &now.stages),
+            (&before.target, &before.stages),
+            "{is_unmade}"
+        );
+    }
 }
 
 /// F15: the machines are gone by force, and nobody answers any more.

@@ -13,6 +13,9 @@ use planning::waves::wave_of;
 use super::releases::Chart;
 use super::world::World;
 
+/// What is said of values that cannot be made.
+const UNMADE: &str = "the Secret own is not in the namespace of the Cluster";
+
 impl World {
     fn release_seen(&self) -> ReleaseSeen {
         if !self.is_release_ready {
@@ -27,13 +30,23 @@ impl World {
     }
 
     fn values(&self) -> Values {
+        if self.is_unmade {
+            let message = UNMADE.to_owned();
+            return Values::Failed { message };
+        }
         Values::Known {
             digest: self.variable.to_string(),
         }
     }
 
     pub(crate) fn target(&self) -> Option<Target> {
-        match wanted(&self.cluster_seen()?, &self.release_seen(), &self.values()) {
+        let last = self.status().target;
+        match wanted(
+            &self.cluster_seen()?,
+            &self.release_seen(),
+            &self.values(),
+            last.as_ref(),
+        ) {
             Wanted::Target(target) => Some(target),
             _ => None,
         }
@@ -59,6 +72,10 @@ impl World {
 
     fn chart_seen(&mut self, chart: &str) -> ChartSeen {
         match self.release().charts.get(chart) {
+            Some(_) if self.is_unmade => {
+                let (message, transient) = (UNMADE.to_owned(), None);
+                return ChartSeen::Found(Rendering::Failed { message, transient });
+            }
             Some(Chart::Broken) => {
                 let message = format!("{chart}/templates/a.yaml:1: no such value");
                 let transient = None;

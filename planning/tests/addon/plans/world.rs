@@ -40,6 +40,8 @@ pub(crate) struct World {
     pub(crate) cluster: Cluster,
     pub(crate) connection: Connection,
     pub(crate) is_release_ready: bool,
+    /// The values cannot be made, and nobody remembers those of before.
+    pub(crate) is_unmade: bool,
     pub(crate) drift: DriftPolicy,
     pub(crate) prune_limit: PruneLimit,
     /// What the annotation says that approves a prune.
@@ -92,6 +94,7 @@ impl World {
             cluster: Cluster::default(),
             connection: Connection::Disconnected,
             is_release_ready: true,
+            is_unmade: false,
             drift: DriftPolicy::Correct,
             prune_limit: PruneLimit::Percent(100),
             approved_prune: None,
@@ -254,6 +257,7 @@ impl World {
         self.unfit.clear();
         self.crash = None;
         self.is_release_ready = true;
+        self.is_unmade = false;
         self.is_listed = true;
         self.unlistable.clear();
         self.is_slow = false;
