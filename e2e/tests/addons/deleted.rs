@@ -11,7 +11,7 @@ use e2e::{
     shim::{Hold, Workload, cluster},
 };
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
@@ -25,6 +25,7 @@ use crate::{
     },
     reshaped::{KEPT, LOGBOOK, NOTE, STAGES, form_of_logbook, is_forgotten, logbook},
     stack::{self, Expected},
+    values::region,
 };
 
 pub(crate) async fn ask_for_the_end(journey: &Journey) -> Result<()> {
@@ -168,17 +169,32 @@ async fn with_a_beacon(journey: &Journey, version: &str, timeout: &str) -> Resul
     Ok(tag)
 }
 
-/// The Cluster gets its add-ons, a cloud takes the beacon in, and then the Cluster is deleted: that waits.
-async fn waits_for_the_beacon(journey: &Journey, ground: &Ground, class: &str, version: &str) -> Result<Api<Service>> {
-    journey.apply(cluster(CLUSTER, class, KUBERNETES, 1)).await?;
+/// What the Cluster takes values from, for all of its charts.
+const VALUES: &str = "lights";
+
+/// The Cluster gets its add-ons, and a cloud takes the beacon in.
+async fn has_a_beacon(journey: &Journey, ground: &Ground, class: &str, version: &str) -> Result<Api<Service>> {
+    journey.apply(region("Secret", VALUES, "north", true)).await?;
+    let mut web = cluster(CLUSTER, class, KUBERNETES, 1);
+    web["metadata"]["annotations"] = json!({ labels::VALUES_FROM: format!("secret/{VALUES}") });
+    journey.apply(web).await?;
     let beacon = json!({ "spec": { "type": "LoadBalancer" } });
     let beacon = Expected::new(("v1", "Service"), BEACON_OF_CLUSTER, "lighthouse", beacon);
     let wanted = [stack::expected(version), vec![beacon, logbook()]].concat();
     ground.complete_with(journey, class, version, &wanted).await?;
     let services: Api<Service> = Api::namespaced(ground.workload.client(), BEACON_OF_CLUSTER.0);
     kept_by(&services, &[CLEANUP]).await?;
+    Ok(services)
+}
 
-    ask_for_the_end(journey).await?;
+/// Somebody deletes the Cluster together with what it takes values from.
+async fn both_are_deleted(journey: &Journey) -> Result<()> {
+    journey.delete::<Secret>(VALUES).await?;
+    ask_for_the_end(journey).await
+}
+
+/// The deletion of the Cluster waits, and says for what.
+async fn waits_for_the_beacon(journey: &Journey, ground: &Ground, services: &Api<Service>) -> Result<()> {
     let what = deleting_the_beacon();
     until_addon(journey, "the stage to say which object holds it up", |status| {
         let message = status.stages.first().and_then(|stage| stage.message.as_deref());
@@ -192,7 +208,7 @@ async fn waits_for_the_beacon(journey: &Journey, ground: &Ground, class: &str, v
     ensure!(!there.contains(mooring), "{mooring} is among {there:#?}");
     let plane = control_plane(journey, "ShimControlPlane").await?;
     ensure!(plane.metadata.deletion_timestamp.is_none(), "{:?}", plane.metadata);
-    Ok(services)
+    Ok(())
 }
 
 fn deleting_the_beacon() -> String {
@@ -212,7 +228,7 @@ async fn kept_by(services: &Api<Service>, finalizers: &[&str]) -> Result<()> {
 }
 
 /// F13: not only has it to be asked for that it goes, it has to be gone; its name is one that only the values of the cluster know. What says that it is to
-/// be kept holds nothing up.
+/// be kept holds nothing up. Nor does it matter that the values go with the Cluster: who has made some goes on with them, and who begins anew by what the status says.
 #[test]
 fn f13_a_cluster_that_is_deleted_waits_until_its_load_balancer_is_gone_and_for_no_longer_than_its_stages_may_take()
 -> Result<()> {
@@ -220,7 +236,11 @@ fn f13_a_cluster_that_is_deleted_waits_until_its_load_balancer_is_gone_and_for_n
         let patient = with_a_beacon(journey, "v4", "").await?;
         let hasty = with_a_beacon(journey, "v5", "    timeout: 30s\n").await?;
         let client = ground.workload.client();
-        let services = waits_for_the_beacon(journey, ground, &patient, "v4").await?;
+        let services = has_a_beacon(journey, ground, &patient, "v4").await?;
+        journey.kill_operator().await?;
+        both_are_deleted(journey).await?;
+        journey.operate().await?;
+        waits_for_the_beacon(journey, ground, &services).await?;
         says_what_holds_it_up(journey, ground, &deleting_the_beacon()).await?;
         kept_by(&services, &[]).await?;
         both_are_gone(journey).await?;
@@ -229,7 +249,9 @@ fn f13_a_cluster_that_is_deleted_waits_until_its_load_balancer_is_gone_and_for_n
         let logbook = form_of_logbook(&client).await?;
 
         // Another cluster of the name finds what was kept.
-        let services = waits_for_the_beacon(journey, ground, &hasty, "v5").await?;
+        let services = has_a_beacon(journey, ground, &hasty, "v5").await?;
+        both_are_deleted(journey).await?;
+        waits_for_the_beacon(journey, ground, &services).await?;
         let addon = journey.api::<ClusterAddon>().get(&name_for(CLUSTER)).await?;
         let deadline = status(&addon).hook.and_then(|hook| hook.deadline);
         let deadline = deadline.context("the wait has no end")?.0;

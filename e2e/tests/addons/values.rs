@@ -183,7 +183,7 @@ const FIRST: &str = "sesame-open-4711";
 const SECOND: &str = "sesame-shut-0815";
 
 /// A Secret or ConfigMap with the region as a value, from which Clusters may take values, or may not.
-fn region(kind: &str, name: &str, region: &str, is_allowed: bool) -> Value {
+pub(crate) fn region(kind: &str, name: &str, region: &str, is_allowed: bool) -> Value {
     let data = if kind == "Secret" { "stringData" } else { "data" };
     let mut holder = json!({
         "apiVersion": "v1", "kind": kind,
