@@ -1,7 +1,9 @@
 //! A runtime extension of a test: Cluster API calls it at every moment of a cluster's life, it notes each call and answers as the test says.
 //!
 //! What is here of the protocol is what the managers of Cluster API do (<https://cluster-api.sigs.k8s.io/tasks/experimental-features/runtime-sdk>);
-//! nothing of our operators is in it.
+//! nothing of our operators is in it but the names of their handlers.
+
+mod question;
 
 use std::{
     collections::BTreeMap,
@@ -24,6 +26,7 @@ use kube::{
 use openstack_lab::listening::{Listening, Port};
 use serde_json::{Value, json};
 
+pub use self::question::Question;
 use crate::{
     authority::Authority,
     cluster_api::Release,
@@ -67,6 +70,18 @@ impl Hook {
     /// As Cluster API calls it.
     pub fn name(self) -> String {
         format!("{self:?}")
+    }
+
+    /// In small letters, with dashes between the words: what our operators call their handlers.
+    pub fn dashed(self) -> String {
+        let mut dashed = String::new();
+        for letter in self.name().chars() {
+            if letter.is_ascii_uppercase() && !dashed.is_empty() {
+                dashed.push('-');
+            }
+            dashed.push(letter.to_ascii_lowercase());
+        }
+        dashed
     }
 
     /// Whether managers before 1.12 have never heard of it.

@@ -76,18 +76,7 @@ async fn answered(journey: &mut Journey, hook: &str, answer: &str) -> Result<boo
 async fn is_discovered(journey: &Journey, release: Release) -> Result<()> {
     let mut handlers = Recorder::discovered(&journey.client, EXTENSION).await?;
     let known = Hook::ALL.into_iter().filter(|hook| release.knows(*hook));
-    let mut expected: Vec<String> = known
-        .map(|hook| {
-            let words = hook.name().chars().fold(String::new(), |mut words, letter| {
-                if letter.is_uppercase() && !words.is_empty() {
-                    words.push('-');
-                }
-                words.extend(letter.to_lowercase());
-                words
-            });
-            format!("{words}.{EXTENSION}")
-        })
-        .collect();
+    let mut expected: Vec<String> = known.map(|hook| format!("{}.{EXTENSION}", hook.dashed())).collect();
     handlers.sort();
     expected.sort();
     assert_eq!(handlers, expected);

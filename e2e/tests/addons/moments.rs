@@ -53,14 +53,7 @@ const OF_DELETION: [Hook; 1] = [Hook::BeforeClusterDelete];
 
 /// How the chart of a moment is called, and what its name makes of its ConfigMap.
 fn chart_of(hook: Hook) -> String {
-    let mut name = String::new();
-    for letter in hook.name().chars() {
-        if letter.is_uppercase() && !name.is_empty() {
-            name.push('-');
-        }
-        name.push(letter.to_ascii_lowercase());
-    }
-    name
+    hook.dashed()
 }
 
 fn object_of(hook: Hook) -> String {

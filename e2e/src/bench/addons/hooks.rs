@@ -6,11 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
-use crds::hooks::API_VERSION;
-use e2e::Metrics;
+use anyhow::{Context, Result, bail};
+use e2e::{
+    Metrics,
+    hooks::{Answer, Hook, Question},
+};
 use kube::{Client, api::DynamicObject};
-use serde_json::{Value, json};
 use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, interval},
@@ -26,11 +27,8 @@ use crate::{
     progress::Progress,
 };
 
-/// The hooks that are called, with the handlers that the operator names.
-const CALLED: [(&str, &str); 2] = [
-    ("BeforeClusterUpgrade", "before-cluster-upgrade"),
-    ("AfterControlPlaneUpgrade", "after-control-plane-upgrade"),
-];
+/// The hooks that are called.
+const CALLED: [Hook; 2] = [Hook::BeforeClusterUpgrade, Hook::AfterControlPlaneUpgrade];
 /// How long Cluster API lets pass between two calls for one cluster before 1.12: that is most often.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Of the calls, so many of a hundred are to be answered in time.
@@ -72,44 +70,30 @@ pub(super) async fn measure(
     })
 }
 
-/// Path and body of every call, those for one cluster one round of all clusters apart.
-fn calls(clusters: &[DynamicObject]) -> Result<Vec<(String, Vec<u8>)>> {
-    let mut calls = Vec::new();
-    for (hook, handler) in CALLED {
-        for cluster in clusters {
-            let mut cluster = cluster.clone();
-            cluster.metadata.managed_fields = None;
-            let request = json!({
-                "apiVersion": API_VERSION, "kind": format!("{hook}Request"),
-                "cluster": serde_json::to_value(cluster).context("failed to write a Cluster as JSON")?,
-                "fromKubernetesVersion": KUBERNETES, "toKubernetesVersion": KUBERNETES, "kubernetesVersion": KUBERNETES,
-            });
-            let path = format!("/{API_VERSION}/{}/{handler}", hook.to_lowercase());
-            calls.push((path, request.to_string().into_bytes()));
-        }
-    }
-    Ok(calls)
+/// Every call, those for one cluster one round of all clusters apart.
+fn calls(clusters: &[DynamicObject]) -> Result<Vec<Question>> {
+    let of_hook = |hook| {
+        let all = clusters.iter();
+        all.map(move |cluster| Question::about(cluster, hook, [KUBERNETES; 2]))
+    };
+    CALLED.into_iter().flat_map(of_hook).collect()
 }
 
 /// Calls for each cluster once in a while, whoever has answered so far, until the work is done.
-async fn calling(
-    client: &Client,
-    calls: &[(String, Vec<u8>)],
-    work: impl Future<Output = Result<()>>,
-) -> Result<Vec<Heard>> {
+async fn calling(client: &Client, calls: &[Question], work: impl Future<Output = Result<()>>) -> Result<Vec<Heard>> {
     let clusters = u32::try_from(calls.len() / CALLED.len())?;
     let mut turn = interval(PAUSE / clusters.max(1));
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut work = pin!(work);
     let (mut asked, mut heard) = (JoinSet::new(), Vec::new());
-    for (path, body) in calls.iter().cycle() {
+    for question in calls.iter().cycle() {
         tokio::select! {
             done = &mut work => {
                 done?;
                 break;
             }
             _ = turn.tick() => {
-                asked.spawn(call(client.clone(), path.clone(), body.clone()));
+                asked.spawn(call(client.clone(), question.clone()));
             }
         }
         while let Some(answer) = asked.try_join_next() {
@@ -122,16 +106,15 @@ async fn calling(
     Ok(heard)
 }
 
-async fn call(client: Client, path: String, body: Vec<u8>) -> Result<Heard> {
-    let request = http::Request::post(&path).body(body);
-    let request = request.with_context(|| format!("{path} is no path"))?;
+async fn call(client: Client, question: Question) -> Result<Heard> {
     let begin = Instant::now();
-    let answer = client.request_text(request).await;
-    let answer = answer.with_context(|| format!("failed to call {path}"))?;
+    let answer = question.ask(&client).await?;
     let milliseconds = begin.elapsed().as_secs_f64() * 1000.0;
-    let answer: Value = serde_json::from_str(&answer).context("the answer is no JSON")?;
-    ensure!(answer["status"] == "Success", "a hook was answered with {answer}");
-    let held = answer["retryAfterSeconds"].as_u64().is_some_and(|seconds| seconds > 0);
+    let held = match answer {
+        Answer::Proceed => false,
+        Answer::Wait { .. } => true,
+        Answer::Fail(message) => bail!("a hook was answered with a failure: {message}"),
+    };
     Ok(Heard { milliseconds, held })
 }
 
