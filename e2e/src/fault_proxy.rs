@@ -130,7 +130,12 @@ impl FaultProxy {
 
     /// Arms the proxy for the `n`-th write of the list, counted from 1. The later of two calls replaces the earlier.
     pub fn strike_at(&self, n: usize, point: Point) -> Strike {
-        self.ledger().arm(n, point)
+        self.strike_among(|_| true, n, point)
+    }
+
+    /// The same for the `n`-th of those writes of the list that `is_counted` answers true for.
+    pub fn strike_among(&self, is_counted: fn(&Write) -> bool, n: usize, point: Point) -> Strike {
+        self.ledger().arm(is_counted, n, point)
     }
 
     /// Holds the next write for which `is_meant` answers true; everything else passes.

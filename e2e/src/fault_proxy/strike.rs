@@ -73,6 +73,8 @@ struct Entries {
 #[derive(Debug)]
 struct Armed {
     n: usize,
+    /// Of these writes it is the n-th.
+    is_counted: fn(&Write) -> bool,
     point: Point,
     waiting: oneshot::Sender<Struck>,
 }
@@ -102,9 +104,14 @@ impl Ledger {
         self.entries().writes.clear();
     }
 
-    pub(super) fn arm(&self, n: usize, point: Point) -> Strike {
+    pub(super) fn arm(&self, is_counted: fn(&Write) -> bool, n: usize, point: Point) -> Strike {
         let (waiting, strike) = oneshot::channel();
-        self.entries().armed = Some(Armed { n, point, waiting });
+        self.entries().armed = Some(Armed {
+            n,
+            is_counted,
+            point,
+            waiting,
+        });
         Strike(strike)
     }
 
@@ -121,10 +128,14 @@ impl Ledger {
             method: request.method().clone(),
             path: request.uri().path().to_owned(),
         };
-        entries.writes.push(write.clone());
-        let n = entries.writes.len();
-        match entries.armed.take_if(|armed| armed.n == n) {
-            Some(Armed { n: _, point, waiting }) => Verdict::Strike(Pending { point, write, waiting }),
+        let Entries { writes, armed, .. } = &mut *entries;
+        writes.push(write.clone());
+        let is_chosen = |armed: &mut Armed| {
+            let counted = writes.iter().filter(|write| (armed.is_counted)(write));
+            (armed.is_counted)(&write) && counted.count() == armed.n
+        };
+        match armed.take_if(is_chosen) {
+            Some(Armed { point, waiting, .. }) => Verdict::Strike(Pending { point, write, waiting }),
             None => Verdict::Pass,
         }
     }
