@@ -19,6 +19,8 @@ use crate::{Ended, Lab, Metrics, Process, built::Program, eventually};
 
 /// Two busy cores start several at once.
 const READY_DEADLINE: Duration = Duration::from_mins(1);
+/// What its log says of its hook server.
+const HOOKS_ARE_UP: &str = "hook endpoint is up";
 /// The operator drains for five seconds at most.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -158,13 +160,11 @@ impl Operator {
 
     /// The port of its hook server.
     pub async fn hook_port(&mut self) -> Result<u16> {
-        self.port_of("hook endpoint is up").await
+        self.port_of(HOOKS_ARE_UP).await
     }
 
     async fn port_of(&mut self, message: &str) -> Result<u16> {
-        let address = self.address_of(message).await?;
-        let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-        port.with_context(|| format!("{address:?} has no port"))
+        port_in(&self.address_of(message).await?)
     }
 
     /// The address in the log line with this message.
@@ -189,10 +189,7 @@ impl Operator {
     fn logged(&self, message: &str) -> Option<Value> {
         let text = fs::read(self.process.log()).ok()?;
         let text = text.get(usize::try_from(self.log_start).ok()?..)?;
-        let lines = text.split(|byte| *byte == b'\n');
-        lines
-            .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
-            .find(|line| line["message"] == message)
+        lines_with(text, message).next()
     }
 
     /// The log of every start with the same file.
@@ -248,6 +245,27 @@ impl Operator {
     pub async fn kill(mut self) -> Result<()> {
         self.process.kill9().await.map(drop)
     }
+}
+
+/// The lines of a log with this message, fields beside it.
+fn lines_with(text: &[u8], message: &str) -> impl DoubleEndedIterator<Item = Value> {
+    let lines = text.split(|byte| *byte == b'\n');
+    lines
+        .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
+        .filter(move |line| line["message"] == message)
+}
+
+fn port_in(address: &str) -> Result<u16> {
+    let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    port.with_context(|| format!("{address:?} has no port"))
+}
+
+/// The port of the hook server that was the last to begin among those of all operators with this log. Whose it was may be dead.
+pub(crate) fn last_hook_port(log: &Path) -> Result<u16> {
+    let text = fs::read(log).with_context(|| format!("failed to read {}", log.display()))?;
+    let line = lines_with(&text, HOOKS_ARE_UP).next_back();
+    let line = line.context("nobody has answered hooks yet")?;
+    port_in(line["address"].as_str().unwrap_or_default())
 }
 
 /// What is answered there over plain HTTP, status and text.

@@ -20,8 +20,16 @@ const CONTROL_PLANES: (&str, &str) = ("controlplane.cluster.x-k8s.io/v1beta1", "
 const INFRASTRUCTURE: (&str, &str) = ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerCluster");
 /// With which Cluster API keeps a Cluster until everything of it is gone.
 const FINALIZER: &str = "cluster.cluster.x-k8s.io";
-const KUBERNETES: &str = "v1.34.0";
 const LAST_HOOK: &str = "BeforeClusterDelete";
+
+/// How its workers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// One of them is older than it shall be, for whatever reason.
+    Roll,
+    /// They are as they shall be, as is the whole Cluster.
+    UpToDate,
+}
 
 /// A Cluster of a journey.
 #[derive(Clone, Copy)]
@@ -46,15 +54,16 @@ impl Cluster<'_> {
         let machines = json!({
             "apiVersion": INFRASTRUCTURE.0, "kind": "DockerMachineTemplate", "name": name,
         });
+        let kubernetes = version.kubernetes();
         let plane = json!({
-            "version": KUBERNETES, "replicas": 1, "kubeadmConfigSpec": {}, "machineTemplate": { "infrastructureRef": machines },
+            "version": kubernetes, "replicas": 1, "kubeadmConfigSpec": {}, "machineTemplate": { "infrastructureRef": machines },
         });
         self.journey.apply(object(CONTROL_PLANES, plane)).await?;
         let reference =
             |(api_version, kind): (&str, &str)| json!({ "apiVersion": api_version, "kind": kind, "name": name });
         let spec = json!({
             "infrastructureRef": reference(INFRASTRUCTURE), "controlPlaneRef": reference(CONTROL_PLANES),
-            "topology": { "class": version.class(), "version": KUBERNETES, "controlPlane": { "replicas": 1 } },
+            "topology": { "class": version.class(), "version": kubernetes, "controlPlane": { "replicas": 1 } },
         });
         let mut cluster = object((CLUSTER_API, "Cluster"), spec);
         cluster["metadata"]["finalizers"] = json!([FINALIZER]);
@@ -72,16 +81,35 @@ impl Cluster<'_> {
             "stringData": { "value": kubeconfig },
         });
         self.journey.apply(secret).await?;
-        let plane = json!({ "version": KUBERNETES, "initialized": true, "ready": true, "replicas": 1 });
+        let begun_with = Version::First.kubernetes();
+        let plane = json!({ "version": begun_with, "initialized": true, "ready": true, "replicas": 1 });
         self.report(CONTROL_PLANES, plane).await?;
-        let holds =
-            |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z" });
-        let conditions = ["ControlPlaneInitialized", "TopologyReconciled"].map(holds);
         self.report(
             (CLUSTER_API, "Cluster"),
-            json!({ "conditions": conditions, "phase": "Provisioned" }),
+            json!({ "conditions": conditions(true), "phase": "Provisioned" }),
         )
         .await
+    }
+
+    /// Cluster API counts its only worker.
+    pub async fn report_workers(self, workers: Workers) -> Result<()> {
+        let are_new = workers == Workers::UpToDate;
+        let counts = json!({ "replicas": 1, "upToDateReplicas": i32::from(are_new) });
+        self.report(
+            (CLUSTER_API, "Cluster"),
+            json!({ "conditions": conditions(are_new), "v1beta2": { "workers": counts } }),
+        )
+        .await
+    }
+
+    /// Its control plane is told the Kubernetes version of this version, and comes to have it.
+    pub async fn upgrade_control_plane(self, version: Version) -> Result<()> {
+        let kubernetes = version.kubernetes();
+        let told = Patch::Merge(json!({ "spec": { "version": kubernetes } }));
+        let planes = self.journey.objects(CONTROL_PLANES.0, CONTROL_PLANES.1);
+        let patched = planes.patch(self.name, &PatchParams::default(), &told).await;
+        patched.context("failed to change a control plane")?;
+        self.report(CONTROL_PLANES, json!({ "version": kubernetes })).await
     }
 
     async fn report(self, (api_version, kind): (&str, &str), status: Value) -> Result<()> {
@@ -109,10 +137,15 @@ impl Cluster<'_> {
         patched.map(drop).context("failed to change a Cluster")
     }
 
-    /// Gives it another class.
+    /// As it is now.
+    pub async fn read(self) -> Result<DynamicObject> {
+        self.api().get(self.name).await.context("failed to read a Cluster")
+    }
+
+    /// Gives it another class, with the Kubernetes version that is its.
     pub async fn change(self, version: Version) -> Result<()> {
-        self.merge(json!({ "spec": { "topology": { "class": version.class() } } }))
-            .await
+        let topology = json!({ "class": version.class(), "version": version.kubernetes() });
+        self.merge(json!({ "spec": { "topology": topology } })).await
     }
 
     /// Writes words into a ConfigMap from which Clusters may take values.
@@ -249,6 +282,18 @@ impl Cluster<'_> {
         })
         .await
     }
+}
+
+/// Its API server has answered; whether Cluster API has given all of the Cluster what its topology says.
+fn conditions(reconciled: bool) -> [Value; 2] {
+    let condition = |kind: &str, holds: bool| {
+        let status = if holds { "True" } else { "False" };
+        json!({ "type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    [
+        condition("ControlPlaneInitialized", true),
+        condition("TopologyReconciled", reconciled),
+    ]
 }
 
 /// The name of the Secret with what was drawn at random for a ClusterAddon.

@@ -67,7 +67,7 @@ impl Ground {
         namespace.metadata.name = Some(journey.namespace.clone());
         let namespaces = Api::<Namespace>::all(workload.client());
         namespaces.create(&PostParams::default(), &namespace).await?;
-        stack::publish(journey)?;
+        stack::publish(journey, &Version::BOTH)?;
         let begun = [journey.mark().await?, workload.audit_log().mark().await?];
         Ok(Self { workload, begun })
     }
@@ -140,9 +140,14 @@ impl Ground {
 
     /// Fails unless a Cluster has what a version brings, and nothing else: equal worlds might be equally wrong.
     pub async fn stands(&self, cluster: Cluster<'_>, version: Option<Version>) -> Result<()> {
+        self.has(cluster, &version.map(Version::objects).unwrap_or_default())
+            .await
+    }
+
+    /// Fails unless a Cluster has just these objects, named as [`Version::objects`] names them.
+    pub async fn has(&self, cluster: Cluster<'_>, wanted: &BTreeSet<String>) -> Result<()> {
         let found: BTreeSet<String> = self.brought(cluster).await?.into_keys().collect();
-        let wanted = version.map(Version::objects).unwrap_or_default();
-        ensure!(found == wanted, "{found:#?} instead of {wanted:#?}");
+        ensure!(found == *wanted, "{found:#?} instead of {wanted:#?}");
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Clusters with add-ons in journeys that play Cluster API and its providers themselves: a stack with two versions of add-ons, Clusters as an operator
 //! reads them, and the API server that all of them share. It writes what Cluster API would write, and knows nothing of how operators decide.
 
+pub mod asker;
 pub mod cluster;
 pub mod ground;
 pub mod stack;

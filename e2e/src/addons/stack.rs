@@ -1,9 +1,13 @@
-//! A stack whose add-ons come in two stages, whose second version has other objects, and which takes all of them away before the end. What it brings to a workload
-//! cluster is named after the Cluster, so that many Clusters can share one API server.
+//! A stack whose add-ons come in two stages, are upgraded at three moments, are other objects from the second version on, and all go before the end. What it brings
+//! to a workload cluster is named after the Cluster, so that many Clusters can share one API server.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use serde_json::json;
 
 use crate::{
@@ -12,22 +16,37 @@ use crate::{
 };
 
 /// The versions of the stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// With which Clusters begin.
     First,
     /// To which they go.
     Second,
+    /// The same for another Kubernetes version.
+    Third,
+    /// One that comes after it, for that Kubernetes version too.
+    Fourth,
 }
 
 impl Version {
-    const BOTH: [Self; 2] = [Self::First, Self::Second];
+    /// Those that every journey has.
+    pub(super) const BOTH: [Self; 2] = [Self::First, Self::Second];
 
     /// As the stack lists it.
     pub fn name(self) -> &'static str {
         match self {
             Self::First => "v1",
             Self::Second => "v2",
+            Self::Third => "v3",
+            Self::Fourth => "v4",
+        }
+    }
+
+    /// The Kubernetes version that it is for.
+    pub fn kubernetes(self) -> &'static str {
+        match self {
+            Self::First | Self::Second => "v1.34.0",
+            Self::Third | Self::Fourth => "v1.34.1",
         }
     }
 
@@ -40,14 +59,14 @@ impl Version {
     pub fn objects(self) -> BTreeSet<String> {
         let own: &[&str] = match self {
             Self::First => &["ConfigMap settings"],
-            Self::Second => &["ConfigMap routes", "ConfigMap more"],
+            Self::Second | Self::Third | Self::Fourth => &["ConfigMap routes", "ConfigMap more"],
         };
         let both = ["ServiceAccount agent", "Secret keys", "ConfigMap note", "Role reader"];
         both.iter().chain(own).map(ToString::to_string).collect()
     }
 }
 
-/// The names of what the first version has and the second has not.
+/// The name of what the first version has and no other has.
 pub const DROPPED: &str = "settings";
 /// The name of the Secret of which everything is drawn at random.
 pub const KEYS: &str = "keys";
@@ -66,7 +85,7 @@ fn active_namespace(name: &str) -> String {
     )
 }
 
-/// Creation and upgrade have the same stages.
+/// Creation and upgrade have the same charts; an upgrade has a stage at each moment at which every minor of Cluster API waits.
 fn stages() -> String {
     let [system, default] = ["kube-system", "default"].map(active_namespace);
     format!(
@@ -85,11 +104,14 @@ addonStages:
   BeforeClusterUpgrade:
   - name: network
     action: apply
-  AfterClusterUpgrade:
+  AfterControlPlaneUpgrade:
   - name: welcome
     action: apply
     waitForPreCondition:
 {default}
+  AfterClusterUpgrade:
+  - name: network
+    action: apply
   BeforeClusterDelete:
   - name: welcome
     action: delete
@@ -162,7 +184,7 @@ data:
   more: more
 ";
 
-/// Those of both besides the list of stages.
+/// Those of all besides the list of stages.
 const FILES: [(&str, &str); 6] = [
     ("cluster-addon/network/overwrite.yaml", VALUES),
     ("cluster-addon/network/values.yaml", DEFAULTS),
@@ -174,39 +196,49 @@ const FILES: [(&str, &str); 6] = [
 const AGENT: &str = "cluster-addon/network/templates/agent.yaml";
 const NOTE: &str = "cluster-addon/welcome/templates/note.yaml";
 
-/// Both, packed once for all journeys.
-static PACKED: LazyLock<Result<(tempfile::TempDir, [PathBuf; 2])>> = LazyLock::new(|| {
+/// What is packed so far, and the folders that it is in.
+static PACKED: Mutex<BTreeMap<Version, (tempfile::TempDir, PathBuf)>> = Mutex::new(BTreeMap::new());
+
+/// The files of a version, packed once for all journeys that have it.
+fn packed(version: Version) -> Result<PathBuf> {
+    let mut packed = PACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, release)) = packed.get(&version) {
+        return Ok(release.clone());
+    }
+    let source = StackSource::harbor("v1")?;
+    source.write("clusteraddon.yaml", &stages())?;
+    for (path, text) in FILES {
+        source.write(path, text)?;
+    }
+    if version > Version::First {
+        source.replace(AGENT, "-settings", "-routes")?;
+        source.write(NOTE, &format!("{WELCOME}{MORE}"))?;
+    }
+    source.replace("csctl.yaml", Version::First.kubernetes(), version.kubernetes())?;
     let folder = tempfile::tempdir()?;
     let releases = Releases::at(folder.path())?;
-    let mut packed = Vec::new();
-    for version in Version::BOTH {
-        let source = StackSource::harbor("v1")?;
-        source.write("clusteraddon.yaml", &stages())?;
-        for (path, text) in FILES {
-            source.write(path, text)?;
-        }
-        if version == Version::Second {
-            source.replace(AGENT, "-settings", "-routes")?;
-            source.write(NOTE, &format!("{WELCOME}{MORE}"))?;
-        }
-        let tag = releases.publish_stack(&source.path(), version.name())?;
-        packed.push(releases.folder_of(&tag));
-    }
-    let packed: [PathBuf; 2] = packed.try_into().map_err(|_| anyhow!("there are two versions"))?;
-    Ok((folder, packed))
-});
-
-/// Puts both where the operator of a journey finds them.
-pub fn publish(journey: &Journey) -> Result<()> {
-    let (_, packed) = PACKED.as_ref().map_err(|error| anyhow!("{error:#}"))?;
-    packed.iter().try_for_each(|release| journey.releases.publish(release))
+    let tag = releases.publish_stack(&source.path(), version.name())?;
+    let release = releases.folder_of(&tag);
+    packed.insert(version, (folder, release.clone()));
+    Ok(release)
 }
 
-/// Waits until both can be used.
+/// Puts versions where the operator of a journey finds them.
+pub fn publish(journey: &Journey, versions: &[Version]) -> Result<()> {
+    let mut versions = versions.iter();
+    versions.try_for_each(|version| journey.releases.publish(&packed(*version)?))
+}
+
+/// Waits until both that every journey has can be used.
 pub async fn subscribe(journey: &Journey) -> Result<()> {
-    let versions = Version::BOTH.map(Version::name);
-    journey.stack("harbor", json!({ "versions": versions })).await?;
-    for version in Version::BOTH {
+    subscribe_to(journey, &Version::BOTH).await
+}
+
+/// The same for versions that are published.
+pub async fn subscribe_to(journey: &Journey, versions: &[Version]) -> Result<()> {
+    let names: Vec<&str> = versions.iter().map(|version| version.name()).collect();
+    journey.stack("harbor", json!({ "versions": names })).await?;
+    for version in versions {
         journey.release_ready(&version.class()).await?;
     }
     Ok(())
