@@ -5,11 +5,12 @@
 //! The test itself plays Cluster API and its providers; the API servers are real, and the operator talks to both through proxies. At every station the
 //! world is compared with that of a journey without a crash. In the end nothing is left, and what was done on the way is judged by the audit logs:
 //! nothing was made that no status listed, nothing flickered, what was drawn at random stayed the same, and every status kept the rules for conditions.
-//! What happens when events of the management API server are lost, or it tells of the past, is in `patterns`.
+//! What happens when events of the management API server are lost, or it tells of the past, is in `patterns`; what happens in an upgrade of Kubernetes, in `raised`.
 
 mod again;
 mod calls;
 mod patterns;
+mod raised;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,6 +28,7 @@ use e2e::{
         ground::{Dates, Ground},
         stack::{self, Version},
     },
+    fault_proxy::Write,
     journey::journey,
     lanes::side_by_side,
     positions::every_position,
@@ -127,7 +129,33 @@ struct Deaths {
     meanwhile: Meanwhile,
 }
 
+/// How lives of an operator end early, whichever part it is in.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    server: Server,
+    /// Which of the writes to it count.
+    is_counted: fn(&Write) -> bool,
+    /// At which of them the first life ends, counted from 1. Later ones may end at later ones.
+    first: usize,
+    meanwhile: Meanwhile,
+}
+
+/// The write at which lives end early, of all that there are.
+fn first_write() -> Result<usize> {
+    Ok(if every_position()? { 1 } else { 2 })
+}
+
 impl Deaths {
+    fn ends(self) -> Result<Ends> {
+        let Self { server, meanwhile, .. } = self;
+        Ok(Ends {
+            server,
+            is_counted: |_| true,
+            first: first_write()?,
+            meanwhile,
+        })
+    }
+
     fn all() -> Vec<Self> {
         let at = |part, server, meanwhile| Self {
             part,
@@ -268,7 +296,8 @@ async fn disturbed(journey: &mut Journey, worlds: &Worlds, deaths: Deaths, lives
     for part in Part::ALL {
         dates.push(Timestamp::now());
         let travelled = if part == deaths.part {
-            dying(cluster, &mut scene, deaths, lives).await
+            let travel = async |_: &Ground, kubeconfig: &str| part.travel(cluster, kubeconfig).await;
+            dying(cluster, &mut scene, deaths.ends()?, lives, travel).await
         } else {
             part.travel(cluster, &scene.kubeconfig).await
         };
@@ -280,33 +309,39 @@ async fn disturbed(journey: &mut Journey, worlds: &Worlds, deaths: Deaths, lives
 
 /// Goes one part with operators that die early, until there is nothing to write any more. One is alive in the end. What is
 /// done once more, because nobody has noted or seen it, is not what every life ends with.
-async fn dying(cluster: Cluster<'_>, scene: &mut Scene, deaths: Deaths, lives: &mut Vec<String>) -> Result<()> {
+async fn dying(
+    cluster: Cluster<'_>,
+    scene: &mut Scene,
+    ends: Ends,
+    lives: &mut Vec<String>,
+    travel: impl AsyncFnOnce(&Ground, &str) -> Result<()>,
+) -> Result<()> {
     let station = scene.ground.version().await?;
     let Scene {
+        ground,
         management,
         workload,
         kubeconfig,
         operator,
-        ..
     } = scene;
     let journey = cluster.journey;
-    let (management, workload, kubeconfig) = (&*management, &*workload, &*kubeconfig);
-    let proxy = match deaths.server {
+    let (ground, management, workload, kubeconfig) = (&*ground, &*management, &*workload, kubeconfig.as_str());
+    let proxy = match ends.server {
         Server::Management => management,
         Server::Workload => workload,
     };
     let travelling = async {
-        deaths.part.travel(cluster, kubeconfig).await?;
+        travel(ground, kubeconfig).await?;
         silent(management).await
     };
     let living = async {
         let mut done = BTreeSet::new();
-        let mut first = if every_position()? { 1 } else { 2 };
-        let is_past = deaths.meanwhile == Meanwhile::Past;
+        let mut first = ends.first;
+        let is_past = ends.meanwhile == Meanwhile::Past;
         let most = if is_past { LIVES_IN_THE_PAST } else { MOST_LIVES };
         for point in POINTS.into_iter().cycle().take(most) {
             proxy.forget_writes();
-            let strike = proxy.strike_at(first, point);
+            let strike = proxy.strike_among(ends.is_counted, first, point);
             if operator.is_none() {
                 *operator = Some(Operator::start(journey.lab(), &journey.options)?);
             }
@@ -320,7 +355,7 @@ async fn dying(cluster: Cluster<'_>, scene: &mut Scene, deaths: Deaths, lives: &
             if point == Point::AfterCommit && !done.insert(stopped.write.to_string()) {
                 first += 1;
             }
-            match deaths.meanwhile {
+            match ends.meanwhile {
                 Meanwhile::Nothing => {}
                 Meanwhile::Forgetting => forget(cluster).await?,
                 Meanwhile::Past => workload.answer_from(station, BACK),
