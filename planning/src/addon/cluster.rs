@@ -43,7 +43,7 @@ pub struct ClusterSeen {
     /// Nobody knows yet what that object says: not all of its kind have been listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub control_plane_awaited: bool,
-    /// Some of its workers are older than what their sets want.
+    /// Some of its workers are older than what their MachineDeployments want.
     pub workers_roll: bool,
     /// Whether Cluster API has given all objects of the cluster what its topology says: the condition `TopologyReconciled`, about the Cluster as it is now.
     pub reconciled: bool,
@@ -144,21 +144,18 @@ fn conditions<'cluster>(cluster: &'cluster Value, type_: &'cluster str) -> impl 
         .filter(move |condition| condition["type"] == type_)
 }
 
-/// Both API versions count the workers that are as their sets want them: `status.workers` (v1beta2), `status.v1beta2.workers` (v1beta1, since 1.9),
-/// summed over the machine sets by `setWorkersReplicas` (`internal/controllers/cluster/cluster_controller_status.go`, 1.10.5:151 and 1.13.6:201).
+/// Cluster API says so of the Machines of MachineDeployments, while one of them is older than its MachineDeployment wants it, for whatever reason:
+/// `setWorkerMachinesUpToDateCondition` (`internal/controllers/cluster/cluster_controller_status.go` 1.10.5:651 and 1.13.6:747, `core/reconcilers/cluster` 1.14.2:762).
+/// Machines of MachinePools are left out there (1.10.5:55, 1.13.6:68, 1.14.2:68): nobody sets that condition on them as it is meant. Where Machines could not be listed, it
+/// may be so. Of Machines that nobody says it of, such as those of MachineSets without a MachineDeployment, it is not known, and never will be: they do not roll.
 ///
-/// The condition `RollingOut` of the Cluster would not do: it is true for the control plane as well, which rolls for other reasons too. The counts are
-/// true for workers that roll to something else than a version, where Cluster API would go on: then its call says so, see [`super::due`]. Where nobody
-/// counts, no workers roll.
+/// `status.workers` would not do: `setWorkersReplicas` counts all replicas of a MachinePool from 1.14 on (1.14.2:74; none before, 1.10.5:61 and 1.13.6:74), and as up to date
+/// those that it reports so, or as many as it shall have, so that the two need never become equal, or hide Machines that are older. Nor would the condition
+/// `RollingOut` of the Cluster: it is true for the control plane as well, which rolls for other reasons too. This one is true for workers that roll to something
+/// else than a version, where Cluster API would go on: then its call says so, see [`super::due`].
 fn workers_roll(cluster: &Value) -> bool {
-    let workers = cluster
-        .pointer("/status/workers")
-        .or_else(|| cluster.pointer("/status/v1beta2/workers"));
-    let count = |name: &str| workers.and_then(|workers| workers.get(name)?.as_i64());
-    match (count("replicas"), count("upToDateReplicas")) {
-        (Some(all), Some(up_to_date)) => up_to_date < all,
-        _ => false,
-    }
+    let condition = conditions(cluster, "WorkerMachinesUpToDate").next();
+    condition.is_some_and(|condition| condition["status"] == "False" || condition["reason"] == "InternalError")
 }
 
 /// It is not true during an upgrade since 1.12 (`internal/controllers/topology/cluster/conditions.go` 1.13.6:181), until `AfterClusterUpgrade` was answered; before, it is true

@@ -20,7 +20,7 @@ fn a_cluster_says_the_same_in_both_api_versions() {
             "runtime.cluster.x-k8s.io/ok-to-delete": "",
         },
     });
-    let workers = json!({"replicas": 3, "upToDateReplicas": 2});
+    let rolling = json!({"type": "WorkerMachinesUpToDate", "status": "False", "reason": "NotUpToDate"});
     let upgrading = json!({"type": "TopologyReconciled", "status": "False", "reason": "ClusterUpgrading"});
     let initialized = json!({"type": "ControlPlaneInitialized", "status": "True"});
     let older = json!({
@@ -32,7 +32,7 @@ fn a_cluster_says_the_same_in_both_api_versions() {
             "infrastructureRef": {"apiVersion": "x/v1", "kind": "X", "name": "web"},
             "controlPlaneRef": {"apiVersion": "x/v1", "kind": "X", "name": "web"},
         },
-        "status": {"conditions": [initialized], "v1beta2": {"workers": workers, "conditions": [upgrading]}},
+        "status": {"conditions": [initialized], "v1beta2": {"conditions": [upgrading, rolling]}},
     });
     let newer = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2",
@@ -44,7 +44,7 @@ fn a_cluster_says_the_same_in_both_api_versions() {
             "controlPlaneRef": {"apiGroup": "x", "kind": "X", "name": "web"},
         },
         "status": {
-            "initialization": {"controlPlaneInitialized": true}, "workers": workers, "conditions": [upgrading],
+            "initialization": {"controlPlaneInitialized": true}, "conditions": [upgrading, rolling],
         },
     });
     let mut older = ClusterSeen::of(&older, Some(&control_plane));
@@ -79,7 +79,7 @@ fn nothing_in_a_cluster_that_is_of_another_shape_is_an_error() {
         json!({"metadata": 1, "spec": [], "status": "x"}),
         json!({"metadata": {"annotations": [], "generation": "1", "deletionTimestamp": "soon"}}),
         json!({"status": {"conditions": {"type": "Ready"}, "workers": 3}}),
-        json!({"status": {"conditions": [null, 1, {"type": 1}], "workers": {"replicas": 3}}}),
+        json!({"status": {"conditions": [null, 1, {"type": 1}, {"type": "WorkerMachinesUpToDate"}]}}),
     ] {
         let seen = ClusterSeen::of(&cluster, Some(&cluster));
         assert_eq!((seen.initialized, seen.workers_roll, seen.class()), (false, false, ""));
@@ -90,6 +90,38 @@ fn nothing_in_a_cluster_that_is_of_another_shape_is_an_error() {
             .deleting
             .is_some()
     );
+}
+
+/// From 1.14 on Cluster API counts the replicas of MachinePools among the workers, as up to date those that the pools report.
+#[test]
+fn workers_roll_while_machines_of_machine_deployments_are_outdated_however_those_of_machine_pools_are_counted() {
+    let rolls = |condition: &Value, up_to_date: &Value| {
+        let mut conditions = vec![json!({"type": "TopologyReconciled", "status": "True"})];
+        conditions.extend((!condition.is_null()).then(|| condition.clone()));
+        let status = json!({"conditions": conditions, "workers": {"replicas": 6, "upToDateReplicas": up_to_date}});
+        let newer = seen(&json!({"status": status})).workers_roll;
+        // What says nothing of the form of v1beta2 does not hide it.
+        let old = [json!({"type": "TopologyReconciled", "status": "True"})];
+        let older = seen(&json!({"status": {"conditions": old, "v1beta2": status}})).workers_roll;
+        assert_eq!(newer, older, "{condition}");
+        newer
+    };
+    let says =
+        |status: &str, reason: &str| json!({"type": "WorkerMachinesUpToDate", "status": status, "reason": reason});
+    for up_to_date in [json!(3), json!(6), json!(8), Value::Null] {
+        assert!(rolls(&says("False", "NotUpToDate"), &up_to_date), "{up_to_date}");
+        assert!(!rolls(&says("True", "UpToDate"), &up_to_date), "{up_to_date}");
+        assert!(
+            !rolls(&says("True", "NoReplicas"), &up_to_date),
+            "pools alone: {up_to_date}"
+        );
+        assert!(!rolls(&Value::Null, &up_to_date), "{up_to_date}");
+    }
+    assert!(
+        !rolls(&says("Unknown", "UpToDateUnknown"), &json!(3)),
+        "Machines of nobody who says it"
+    );
+    assert!(rolls(&says("Unknown", "InternalError"), &json!(6)), "nobody could look");
 }
 
 #[test]

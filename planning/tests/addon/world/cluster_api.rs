@@ -23,7 +23,6 @@ impl World {
         let class = self.releases[self.class].class;
         let names: Vec<_> = self.pending.iter().map(|hook| hook.name()).collect();
         let rolling = self.workers != self.workers_told;
-        let workers = json!({"replicas": 3, "upToDateReplicas": if rolling { 1 } else { 3 }});
         let reference = if self.is_made {
             json!({"name": "web"})
         } else {
@@ -40,7 +39,10 @@ impl World {
             Minor::Older if is_told => ("True", "ReconcileSucceeded"),
             Minor::Older => ("False", "MachineDeploymentsUpgradePending"),
         };
-        let mut conditions = vec![json!({"type": "TopologyReconciled", "status": status, "reason": reason})];
+        let mut conditions = vec![
+            json!({"type": "TopologyReconciled", "status": status, "reason": reason}),
+            json!({"type": "WorkerMachinesUpToDate", "status": if rolling { "False" } else { "True" }}),
+        ];
         if self.reached.is_some() {
             conditions.push(json!({"type": "ControlPlaneInitialized", "status": "True"}));
         }
@@ -49,10 +51,10 @@ impl World {
             "namespace": "team", "name": "web", "uid": "uid-1", "generation": self.generation, "annotations": annotations,
         });
         let (topology, status) = if self.minor == Minor::Older {
-            let status = json!({"conditions": conditions, "v1beta2": {"conditions": conditions, "workers": workers}});
+            let status = json!({"conditions": conditions, "v1beta2": {"conditions": conditions}});
             (json!({"class": class, "version": self.version}), status)
         } else {
-            let status = json!({"conditions": conditions, "workers": workers});
+            let status = json!({"conditions": conditions});
             (json!({"classRef": {"name": class}, "version": self.version}), status)
         };
         json!({
