@@ -124,12 +124,8 @@ impl Addons {
         let namespace = addon.namespace.as_deref().unwrap_or_default();
         let part_of = labels::part_of("ClusterAddon", namespace, &addon.name);
         self.charts.forget(&context.charts, addon);
-        let cluster = self
-            .memories
-            .forget(&part_of)
-            .and_then(|memory| lock(&memory.own).cluster.take());
-        if let (Some(workloads), Some(cluster)) = (&context.workloads, cluster) {
-            workloads.forget(&cluster);
+        if let Some(memory) = self.memories.forget(&part_of) {
+            leave(context, &memory);
         }
         if self
             .objects
@@ -164,6 +160,14 @@ pub(crate) fn keeps_silent(addon: &ClusterAddon, context: &Context) -> bool {
     workloads
         .zip(cluster)
         .is_some_and(|(workloads, cluster)| workloads.keeps_silent(&cluster))
+}
+
+/// Nothing is to be done any more in the cluster of a ClusterAddon: the way to it ends.
+fn leave(context: &Context, memory: &Memory<AddonMemory>) {
+    let cluster = lock(&memory.own).cluster.take();
+    if let (Some(workloads), Some(cluster)) = (&context.workloads, cluster) {
+        workloads.forget(&cluster);
+    }
 }
 
 /// Reconciles one ClusterAddon, if it is in a shard of this process.
@@ -215,6 +219,11 @@ async fn work_on(subject: Subject<'_>, addon: Arc<ClusterAddon>) -> Option<Durat
             Ok(Presence::Tended { addon, sight }) => (addon, sight),
             Ok(Presence::Settled) => {
                 lock(&memory.own).refusals = 0;
+                return None;
+            }
+            Ok(Presence::NotOurs) => {
+                lock(&memory.own).refusals = 0;
+                leave(context, memory);
                 return None;
             }
             Err(error) => return Some(after_refusal(&addon, memory, &error.words())),

@@ -58,7 +58,7 @@ pub use self::{
     observed::{AddonObserved, ChartSeen, Connection, Layout, MemoSeen, StageConditions},
     outdated::outdated,
     plan::{AddonPlan, plan},
-    presence::{AddonSeen, ClassOwner, Pausing, Presence, presence},
+    presence::{AddonSeen, ClassOwner, Pausing, Presence, is_begun, may_be_reached, presence},
     schemas::{Checked, SCHEMAS_PAUSE, SCHEMAS_SETTLE, SchemasSeen, Verdict, checked, is_outlived},
     stage::{ConditionSeen, StageSeen, StageState, Work},
     target::{Change, ReleaseSeen, Target, Values, Wanted, change, needs_ready_release, wanted},

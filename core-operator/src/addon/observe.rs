@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use operator_kit::object::{GroupKind, ObjectKey};
 use planning::addon::{
     AddonObserved, ChartSeen, ClusterSeen, Connection, Layout, Marks, MemoSeen, ReleaseSeen, Stage, Values, Wanted,
-    charts_needed, kind, needs_ready_release, stages, wanted,
+    charts_needed, kind, may_be_reached, needs_ready_release, stages, wanted,
 };
 use planning::next::Next;
 use planning::objects::{Intent, ObjectObserved, Rendering, key_of};
@@ -23,7 +23,7 @@ use super::conditions::{Evaluated, conditions};
 use super::presence::{Sight, class_owner, release_of_class};
 use super::seen::addon_seen;
 use super::served::Judge;
-use super::{AddonMemory, Addons};
+use super::{AddonMemory, Addons, leave};
 use crate::charts::ADDON_NAMESPACE;
 use crate::clusters::{ClusterFacts, Mark};
 use crate::context::Context;
@@ -106,7 +106,7 @@ impl Subject<'_> {
     pub(super) async fn observe(self, addon: &ClusterAddon, sight: &Sight) -> Found {
         let is_paused = sight.paused.is_some();
         let (cluster, marks) = self.cluster(&sight.cluster);
-        let (connection, place) = self.reach(&cluster, is_paused);
+        let (connection, place) = self.reach(addon, sight, &cluster);
         let (release, usable, policy) = match &cluster.topology {
             Some(topology) if !is_paused => {
                 let ready = needs_ready_release(&cluster, addon.status.as_ref());
@@ -255,9 +255,15 @@ impl Subject<'_> {
         (seen, marks)
     }
 
-    /// The way to the cluster. Who is paused begins none.
-    fn reach(self, cluster: &ClusterSeen, is_paused: bool) -> (Connection, Option<Place>) {
-        let Some(workloads) = self.context.workloads.as_ref().filter(|_| !is_paused) else {
+    /// The way to the cluster. Who is paused begins none, and to a cluster that is nobody's business here it ends.
+    fn reach(self, addon: &ClusterAddon, sight: &Sight, cluster: &ClusterSeen) -> (Connection, Option<Place>) {
+        let class = class_owner(self.context, Some(&sight.cluster));
+        if !may_be_reached(cluster, class, &addon_seen(addon), addon.status.as_ref()) {
+            leave(self.context, self.memory);
+            return (Connection::Disconnected, None);
+        }
+        let workloads = self.context.workloads.as_ref();
+        let Some(workloads) = workloads.filter(|_| sight.paused.is_none()) else {
             return (Connection::Disconnected, None);
         };
         let ClusterSeen {

@@ -28,6 +28,8 @@ use crate::context::Context;
 pub(super) enum Presence {
     /// Everything that is to be done is done, until something changes.
     Settled,
+    /// It is nobody's business here, and neither is its cluster.
+    NotOurs,
     /// There is a ClusterAddon to be worked on.
     Tended {
         /// As it is now.
@@ -155,6 +157,7 @@ pub(super) async fn see_to(
             let sight = Sight { cluster, paused };
             return Ok(Presence::Tended { addon, sight });
         }
+        (Decided::NotOurs, ..) => return Ok(Presence::NotOurs),
         _ => Ok(()),
     }?;
     Ok(Presence::Settled)

@@ -4,7 +4,7 @@ use crds::cluster_addon::ClusterAddon;
 use crds::labels;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
-use planning::addon::AddonSeen;
+use planning::addon::{AddonSeen, is_begun};
 
 /// What is seen of a ClusterAddon.
 pub(super) fn addon_seen(addon: &ClusterAddon) -> AddonSeen {
@@ -15,7 +15,7 @@ pub(super) fn addon_seen(addon: &ClusterAddon) -> AddonSeen {
         deleting: addon.metadata.deletion_timestamp.is_some(),
         paused: has(labels::PAUSED),
         moving: has(labels::DELETE_FOR_MOVE),
-        begun: has(labels::CONTAINS_GROUP_KINDS),
+        begun: is_begun(addon),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StagePhase, StageProgress};
 use crds::conditions::{Condition, ConditionStatus, ConditionType, Reason, find, is_true};
-use crds::labels::{CONTAINS_GROUP_KINDS, PAUSED, SKIP_HOOK};
+use crds::labels::{PAUSED, SKIP_HOOK};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +15,7 @@ use super::course::TIMEOUT_OF_DELETION;
 use super::hold::{Hold, SkippedOn, Waits};
 use super::hook::Hook;
 use super::marks::{Marks, misspelt, skipped_hooks};
+use super::presence::is_begun;
 use crate::outline::{Fields, Kept, Scalar, TOPOLOGY};
 
 /// A call of a hook.
@@ -238,11 +239,6 @@ fn unmade(unmade: Option<Unmade<'_>>) -> Hold {
             "the ClusterAddon could not be made, and is tried again: {why}"
         )),
     }
-}
-
-/// Whether we have begun to work on it.
-fn is_begun(addon: &ClusterAddon) -> bool {
-    has_annotation(addon, CONTAINS_GROUP_KINDS)
 }
 
 pub(super) fn has_annotation(addon: &ClusterAddon, name: &str) -> bool {

@@ -14,6 +14,7 @@ use crds::resource::Resource;
 use super::layout::unused;
 use super::observed::{ChartSeen, Connection, Layout};
 use super::outlook::{Outlook, Way, is_reached};
+use super::presence::may_be_reached;
 use super::stage::{StageState, Work};
 use super::status::Told;
 use super::target::{ReleaseSeen, Values, Wanted};
@@ -47,6 +48,10 @@ fn cluster(outlook: &Outlook<'_>) -> Finding {
     }
     match &outlook.observed.connection {
         Connection::Healthy => Finding::holds(TYPE),
+        Connection::Disconnected if !is_asked(outlook) => {
+            let message = "the cluster is not asked: there is no ClusterStackRelease for its class, and nothing was applied to it";
+            Finding::fails(TYPE, Severity::Info, REASON, message)
+        }
         Connection::Disconnected => {
             let name = &outlook.cluster.name;
             let message = format!(
@@ -64,6 +69,12 @@ fn cluster(outlook: &Outlook<'_>) -> Finding {
             Finding::fails(TYPE, Severity::Error, Reason::KubeconfigRefused, message)
         }
     }
+}
+
+/// Whether anybody asks the cluster at all.
+fn is_asked(outlook: &Outlook<'_>) -> bool {
+    let Outlook { observed, cluster, .. } = *outlook;
+    may_be_reached(cluster, observed.class, &observed.seen, Some(&observed.status))
 }
 
 fn downloaded(outlook: &Outlook<'_>) -> Finding {

@@ -1,7 +1,10 @@
 //! Whether a Cluster has a ClusterAddon, and whose business it is.
 
+use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus};
+use crds::labels::{ADDON_FINALIZER, CONTAINS_GROUP_KINDS};
 use serde::{Deserialize, Serialize};
 
+use super::answer::has_annotation;
 use super::cluster::{ClusterSeen, PausedBy};
 
 /// What is seen of a ClusterAddon besides its status.
@@ -18,7 +21,7 @@ pub struct AddonSeen {
     pub paused: bool,
     /// `clusterctl` has made it in another management cluster, and will delete it here.
     pub moving: bool,
-    /// We have begun to work on it: it says which kinds of objects it may have applied. The Go operator does not write this.
+    /// We have begun to work on it, see [`is_begun`].
     pub begun: bool,
 }
 
@@ -65,6 +68,27 @@ pub enum Pausing {
     Cluster(PausedBy),
     /// The annotation on the ClusterAddon.
     Addon,
+}
+
+/// Whether we have begun to work on a ClusterAddon: it says which kinds of objects it may have applied, which the Go operator does not write, and has our
+/// finalizer, which is written with that.
+pub fn is_begun(addon: &ClusterAddon) -> bool {
+    let mut finalizers = addon.metadata.finalizers.iter().flatten();
+    has_annotation(addon, CONTAINS_GROUP_KINDS) && finalizers.any(|finalizer| finalizer == ADDON_FINALIZER)
+}
+
+/// Whether the cluster of a ClusterAddon is reached, for which its kubeconfig is read: while its class is ours, or something is in it that we have applied.
+///
+/// What is on a ClusterAddon is no proof of that: whoever may make one writes it as he likes, and need not have the right to read Secrets. The status only we write.
+pub fn may_be_reached(
+    cluster: &ClusterSeen,
+    class: ClassOwner,
+    addon: &AddonSeen,
+    status: Option<&ClusterAddonStatus>,
+) -> bool {
+    let has_objects = || status.is_some_and(|status| !status.resources.is_empty());
+    let is_made_for_it = || addon.owner.as_deref() == Some(cluster.uid.as_str());
+    class == ClassOwner::Ours || (addon.begun && is_made_for_it() && has_objects())
 }
 
 /// Decides about the presence of the ClusterAddon of one name. `cluster` is what the API server has of that name; `None` only when it said that there is none.

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use planning::addon::{Call, ClusterSeen, Hook, HookAnswer, HookStatus, Listed, ReleaseListed, Unmade, Waits, answer};
 use serde_json::{Value, json};
 
-use crate::given::{CLASS, annotated, at, cluster_value, owner, target};
+use crate::given::{CLASS, annotated, at, begun, cluster_value, owner, target};
 
 const PRESENT: Listed<'static> = Listed {
     addons: true,
@@ -54,7 +54,7 @@ fn row(hook: Hook, name: &str, phase: StagePhase) -> StageProgress {
 
 /// Ours, led to what the request of [`call`] wants.
 fn addon(stages: Vec<StageProgress>) -> ClusterAddon {
-    let mut addon = annotated(&[(CONTAINS_GROUP_KINDS, "ConfigMap")]);
+    let mut addon = begun();
     addon.status = Some(ClusterAddonStatus {
         cluster_generation: Some(3),
         target: Some(target("v2", "v1.34.0").recorded()),
@@ -91,6 +91,11 @@ fn clusters_of_other_classes_go_on_at_once() {
     let alike = call(Hook::BeforeClusterUpgrade);
     assert!(goes_on(&answer(&alike, None, ABSENT, at(0))));
     assert!(goes_on(&answer(&alike, Some(&annotated(&[])), ABSENT, at(0))));
+    let by_hand = annotated(&[(CONTAINS_GROUP_KINDS, "ConfigMap")]);
+    assert!(
+        goes_on(&answer(&alike, Some(&by_hand), ABSENT, at(0))),
+        "an annotation is anybody's"
+    );
     assert!(
         !goes_on(&answer(&alike, None, unlisted, at(0))),
         "whose it is is not known"

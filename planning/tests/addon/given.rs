@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_addon::{ClusterAddon, ClusterAddonSpec};
+use crds::labels::{ADDON_FINALIZER, CONTAINS_GROUP_KINDS};
 use crds::release_files::ClusterAddonConfig;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -78,6 +79,13 @@ pub(crate) fn annotated(annotations: &[(&str, &str)]) -> ClusterAddon {
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     addon.metadata.annotations = Some(annotations.collect());
+    addon
+}
+
+/// With the marks of one that we have begun to work on.
+pub(crate) fn begun() -> ClusterAddon {
+    let mut addon = annotated(&[(CONTAINS_GROUP_KINDS, "ConfigMap")]);
+    addon.metadata.finalizers = Some(vec![ADDON_FINALIZER.to_owned()]);
     addon
 }
 

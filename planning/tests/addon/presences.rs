@@ -1,6 +1,11 @@
-use planning::addon::{AddonSeen, ClassOwner, ClusterSeen, PausedBy, Pausing, Presence, presence};
+use crds::cluster_addon::ClusterAddonStatus;
+use crds::labels::CONTAINS_GROUP_KINDS;
+use crds::resource::Resource;
+use planning::addon::{
+    AddonSeen, ClassOwner, ClusterSeen, PausedBy, Pausing, Presence, is_begun, may_be_reached, presence,
+};
 
-use crate::given::{at, cluster};
+use crate::given::{annotated, at, begun, cluster};
 use ClassOwner::{Foreign, NotKnownYet, Ours};
 
 fn alive() -> ClusterSeen {
@@ -77,6 +82,38 @@ fn what_somebody_made_by_hand_for_no_cluster_is_left_and_told() {
 fn add_ons_that_we_began_stay_ours_when_the_release_of_the_class_is_gone() {
     assert_eq!(presence(Some(&alive()), Foreign, Some(&ours())), Presence::Tend);
     assert_eq!(presence(Some(&alive()), NotKnownYet, Some(&ours())), Presence::Tend);
+}
+
+/// Whoever may make ClusterAddons may annotate them.
+#[test]
+fn work_has_begun_on_a_cluster_addon_that_has_our_finalizer_besides_the_kinds_that_it_names() {
+    assert!(is_begun(&begun()));
+    assert!(!is_begun(&annotated(&[(CONTAINS_GROUP_KINDS, "ConfigMap")])));
+    let mut predecessors = begun();
+    predecessors.metadata.annotations = None;
+    assert!(!is_begun(&predecessors));
+}
+
+#[test]
+fn a_cluster_is_reached_while_its_class_is_ours_or_something_of_ours_is_in_it_and_by_no_mark_alone() {
+    let applied = ClusterAddonStatus {
+        resources: vec![Resource::default()],
+        ..ClusterAddonStatus::default()
+    };
+    let nothing = ClusterAddonStatus::default();
+    let reached = |class, addon: &AddonSeen, status| may_be_reached(&alive(), class, addon, status);
+    for status in [None, Some(&nothing), Some(&applied)] {
+        assert!(reached(Ours, &predecessors(), status), "{status:?}");
+        for class in [Foreign, NotKnownYet] {
+            let is_applied = status == Some(&applied);
+            assert_eq!(reached(class, &ours(), status), is_applied, "{class:?} {status:?}");
+            assert!(!reached(class, &predecessors(), status), "{class:?} {status:?}");
+            for owner in [None, Some("uid-0".to_owned())] {
+                let of_another = AddonSeen { owner, ..ours() };
+                assert!(!reached(class, &of_another, status), "{class:?} {of_another:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -6,13 +6,12 @@ mod cluster_api;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_addon::{ClusterAddon, ClusterAddonStatus, StageAction, StagePhase};
-use crds::labels::CONTAINS_GROUP_KINDS;
 use planning::addon::{
     Change, ConditionSeen, Course, CourseInput, Hook, Kind, Marks, ReleaseSeen, Stage, StageKey, StageSeen, Stages,
     Target, Values, Wanted, Work, change, course, due, kind, stages, wanted,
 };
 
-use crate::given::{addon, at, listed, owner};
+use crate::given::{self, at, listed, owner};
 
 /// How Cluster API calls hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +109,7 @@ pub(crate) struct Trouble {
 
 /// A ClusterAddon that we have begun to work on.
 fn begun() -> ClusterAddon {
-    let mut addon = addon();
-    let annotation = (CONTAINS_GROUP_KINDS.to_owned(), "ConfigMap".to_owned());
-    addon.metadata.annotations = Some([annotation].into());
+    let mut addon = given::begun();
     addon.metadata.owner_references = Some(vec![owner("uid-1")]);
     addon
 }

@@ -4,6 +4,7 @@ use operator_kit::in_memory::Key;
 
 use super::super::until;
 use super::*;
+use crate::workloads::tests::good_kubeconfig;
 
 const RELEASE: &str = "ClusterStackRelease";
 
@@ -432,6 +433,59 @@ fn f39_secrets_are_asked_for_from_the_first_cluster_of_ours_on() {
         sleep(LONG).await;
         assert!(server.is_watched("Secret", ""));
     });
+}
+
+/// Whoever may make ClusterAddons need not have the right to read Secrets.
+#[test]
+fn f39_no_kubeconfig_is_read_for_a_cluster_of_somebody_elses_class_whatever_is_on_a_cluster_addon_made_by_hand() {
+    for has_all in [false, true] {
+        let server = begin(None);
+        server.apply(&control_plane("foreign"));
+        server.apply(&with_control_plane(cluster("foreign", "somebody-elses")));
+        let mut by_hand = predecessors(&server, "foreign");
+        by_hand["metadata"]["annotations"] = json!({ labels::CONTAINS_GROUP_KINDS: "ConfigMap" });
+        if !has_all {
+            by_hand["metadata"]["finalizers"] = json!([]);
+        }
+        server.create(ADDON, &by_hand);
+        looked_after(&server, &[], async |_| {
+            with_class(&server);
+            sleep(LONG).await;
+            let somebody = json!({ "metadata": { "labels": { "looked-at": "again" } } });
+            server.merge(ADDON, "cluster-addon-foreign", &somebody);
+            sleep(LONG).await;
+        });
+        for secret in ["foreign-kubeconfig", "cluster-addon-foreign-memo"] {
+            assert_eq!(server.calls_about("Secret", secret), 0, "{secret}");
+        }
+        let kept = server.find(ADDON, "cluster-addon-foreign");
+        assert_eq!(kept["status"].is_null(), !has_all, "{kept:#}");
+    }
+}
+
+#[test]
+fn f39_the_way_to_a_cluster_ends_when_it_takes_a_class_of_somebody_else_before_anything_was_applied() {
+    for is_begun in [false, true] {
+        let server = begin(None);
+        looked_after(&server, &[], async |_| {
+            with_class(&server);
+            server.apply(&control_plane("wharf"));
+            server.apply(&with_control_plane(cluster("wharf", TAG)));
+            sleep(LONG).await;
+            if is_begun {
+                begun(&server, NAME);
+                sleep(LONG).await;
+            }
+            assert!(server.is_watched("Secret", ""));
+            server.apply(&with_control_plane(cluster("wharf", "somebody-elses")));
+            sleep(LONG).await;
+            assert!(!server.is_watched("Secret", ""), "{is_begun}");
+            let calls = server.calls_about("Secret", "wharf-kubeconfig");
+            server.apply(&good_kubeconfig("t"));
+            sleep(LONG).await;
+            assert_eq!(server.calls_about("Secret", "wharf-kubeconfig"), calls, "{is_begun}");
+        });
+    }
 }
 
 #[test]

@@ -426,6 +426,20 @@ fn what_is_to_go_before_a_deletion_goes_though_nobody_can_make_the_values_of_its
 }
 
 #[test]
+fn what_was_applied_stays_in_sight_when_the_cluster_takes_a_class_of_somebody_else() {
+    reaching(&[], async |Reached { server, workload, .. }| {
+        lathe(workload);
+        workload.apply(&tide("high"));
+        until(|| told(server, NAME, "Ready").starts_with("True/")).await;
+        server.apply(&with_control_plane(cluster("wharf", "somebody-elses")));
+        sleep(LONG).await;
+        assert_eq!(told(server, NAME, "Ready"), "False/ReleaseNotReady");
+        assert!(told(server, NAME, "ClusterReady").starts_with("True/"));
+        assert!(workload.is_watched("ConfigMap", labels::PART_OF));
+    });
+}
+
+#[test]
 fn a_cluster_that_no_longer_answers_is_told_and_one_that_answers_again_is_looked_at() {
     reaching(
         &[],
