@@ -273,7 +273,8 @@ impl ChartWork<'_> {
                 transient: Some(*attempts),
             });
         }
-        let Err(error) = memory.memo.read(&self.management.client, self.addon).await else {
+        let read = memory.memo.read(&self.management.client, self.addon, self.now).await;
+        let Err(error) = read else {
             memory.unread = None;
             return Ok(());
         };

@@ -32,7 +32,7 @@ pub enum AddonAction {
     RecordMemo {
         /// What the Secret has to hold then.
         memo: AddonMemo,
-        /// What was recorded before is gone, or is another than it was: somebody is to be told.
+        /// What was recorded before is gone, or is another than it was, and is not what is written: somebody is to be told.
         anew: bool,
     },
     /// Write this status now: it holds the inventory of what the next steps create, or says that what they delete was approved.

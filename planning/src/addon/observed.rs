@@ -251,13 +251,14 @@ impl ChartSeen {
 }
 
 impl MemoSeen {
-    /// Whether what was recorded is gone, or is another than it was. The answers only become more: where there are more of them than were recorded, somebody
-    /// of us was ended before he could say so.
+    /// Whether what was recorded is gone, or is another than it was, and nobody knows it any more. The answers only become more: where there are more of them
+    /// than were recorded, somebody of us was ended before he could say so.
     pub(super) fn is_lost(&self, recorded: Option<&AddonMemo>) -> bool {
         let Some(recorded) = recorded else {
             return false;
         };
         match &self.stored {
+            _ if self.drawn.as_ref() == Some(recorded) => false,
             None => true,
             Some(stored) => stored.digest != recorded.digest && stored.entries <= recorded.entries,
         }

@@ -128,7 +128,7 @@ fn tended(observed: &AddonObserved, cluster: &ClusterSeen, now: Timestamp) -> Ad
     let mut steps = preparation(&outlook, &decisions);
     steps.extend(belongings.steps(&set, &decisions, outlook.way.as_ref()));
     let waiting = waiting(&outlook, &belongings, &set, &decisions);
-    let memo = unrecorded_memo(observed, &steps);
+    let memo = unrecorded_memo(&outlook, &steps);
     let told = Told {
         outlook: &outlook,
         belongings: &belongings,
@@ -246,11 +246,16 @@ fn kinds_of_charts(outlook: &Outlook<'_>) -> BTreeSet<GroupKind> {
         .collect()
 }
 
-/// What the charts drew, if objects are to be made of it and it is not kept yet.
-fn unrecorded_memo(observed: &AddonObserved, steps: &[Step]) -> Option<AddonMemo> {
-    let memo = observed.memo.as_ref()?;
+/// What the charts drew, if it is not kept: where objects are to be made of it, or where it was kept and somebody has deleted it, before whoever still knows it ends.
+/// The Secret of a Cluster that is to go may go before that.
+fn unrecorded_memo(outlook: &Outlook<'_>, steps: &[Step]) -> Option<AddonMemo> {
+    let memo = outlook.observed.memo.as_ref()?;
     let is_used = steps.iter().flat_map(Step::on_objects).any(ObjectAction::is_apply);
-    memo.drawn.clone().filter(|_| is_used && memo.drawn != memo.stored)
+    let is_missing = memo.stored.is_none() && outlook.observed.status.memo.is_some();
+    let is_to_be_kept = is_used || (is_missing && outlook.cluster.deleting.is_none());
+    memo.drawn
+        .clone()
+        .filter(|_| is_to_be_kept && memo.drawn != memo.stored)
 }
 
 /// Puts the write of the status before the first write of an object, unless it is written before anyway.

@@ -8,6 +8,7 @@ use std::fmt;
 
 use crds::cluster_addon::{AddonMemo, ClusterAddon};
 use crds::labels;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -25,6 +26,9 @@ pub(crate) const SECRET_TYPE: &str = "clusterstack.x-k8s.io/memo";
 
 /// Where in the Secret it is.
 const KEY: &str = "memo";
+
+/// How often it is asked, of a cluster that is looked at, whether the Secret is still there: nobody watches it.
+const ASK_AGAIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// Most bytes of it. An object of the API server has about three times as much, and half as much again for base64.
 const MAX_BYTES: usize = 512 << 10;
@@ -116,6 +120,8 @@ type Content = BTreeMap<String, Vec<Entry>>;
 pub(crate) struct Memo {
     /// What the Secret was when it was read or written last; nothing before.
     stored: Option<Stored>,
+    /// When somebody asked last whether it is there.
+    asked: Option<Timestamp>,
     /// With what was drawn since.
     content: Content,
     /// Of the content, for whoever compares it often.
@@ -150,11 +156,21 @@ impl fmt::Debug for Memo {
 }
 
 impl Memo {
-    /// Reads the Secret of a ClusterAddon, unless that was done.
-    pub(crate) async fn read(&mut self, client: &Client, addon: &ClusterAddon) -> Result<(), MemoError> {
-        if self.stored.is_some() {
+    /// Reads the Secret of a ClusterAddon, unless that was done. One that was there and is no longer is to be written again: what it held is still known here.
+    pub(crate) async fn read(
+        &mut self,
+        client: &Client,
+        addon: &ClusterAddon,
+        now: Timestamp,
+    ) -> Result<(), MemoError> {
+        if let Some(stored) = &self.stored {
+            let is_there = stored.version.is_some();
+            if is_there && self.is_to_be_asked(now) && Self::is_gone(client, addon).await {
+                self.stored = Some(Stored::default());
+            }
             return Ok(());
         }
+        self.asked = Some(now);
         let name = secret_name(&addon.name_any());
         let api: Api<Secret> = api(client, addon);
         let found = api.get_opt(&name).await.map_err(|error| MemoError::Read {
@@ -179,6 +195,22 @@ impl Memo {
         self.stored = Some(Stored::of(&secret, &content));
         self.set(content);
         Ok(())
+    }
+
+    /// Whether it is time to ask whether the Secret is still there; then it is taken for done.
+    fn is_to_be_asked(&mut self, now: Timestamp) -> bool {
+        let is_due = self.asked.is_none_or(|asked| now.duration_since(asked) >= ASK_AGAIN);
+        if is_due {
+            self.asked = Some(now);
+        }
+        is_due
+    }
+
+    /// Whether the API server says that there is no Secret. While it says nothing, what is known counts.
+    async fn is_gone(client: &Client, addon: &ClusterAddon) -> bool {
+        let api: Api<Secret> = api(client, addon);
+        let found = api.get_metadata_opt(&secret_name(&addon.name_any())).await;
+        matches!(found, Ok(None))
     }
 
     /// What a chart was answered before.

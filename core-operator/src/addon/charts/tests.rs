@@ -164,6 +164,38 @@ async fn memo_that_is_lost_is_noticed_and_one_that_somebody_else_wrote_is_not_ov
 }
 
 #[tokio::test]
+async fn memo_that_somebody_deletes_is_missed_at_a_later_look_and_written_back_as_it_was() {
+    let world = World::new(&staged(&[("login", LOGIN, None)]));
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    let drawn = one.settled().await.memo.and_then(|(_, drawn)| drawn);
+    one.record().await.expect("a Secret");
+    let name = secret_name("cluster-addon-one");
+    let data = || world.management.find("Secret", &name)["data"].clone();
+    let before = data();
+
+    one.later(60);
+    assert_eq!(
+        one.settled().await.memo,
+        Some((drawn.clone(), drawn.clone())),
+        "it is there"
+    );
+    world.management.delete("Secret", &name);
+    let calls = world.management.calls_about("Secret", &name);
+    one.settled().await;
+    assert_eq!(
+        world.management.calls_about("Secret", &name),
+        calls,
+        "not at every look"
+    );
+    one.later(60);
+    assert_eq!(one.settled().await.memo, Some((None, drawn.clone())));
+    one.record().await.expect("what it still knew");
+    assert_eq!(data(), before);
+    assert_eq!(one.settled().await.memo, Some((drawn.clone(), drawn)));
+}
+
+#[tokio::test]
 async fn secret_of_somebody_else_is_neither_read_nor_overwritten() {
     let of_another_cluster =
         json!([{ "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": CLUSTER, "uid": "of another" }]);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use http::Method;
-use operator_kit::in_memory::WORKLOAD;
+use operator_kit::in_memory::{Key, WORKLOAD};
 use operator_kit::workload::Dial;
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -322,6 +322,38 @@ fn f9_a_release_that_cannot_be_had_ends_nobody_and_its_add_ons_come_once_it_can(
         let now = json!({ "metadata": { "annotations": { labels::REQUESTED_AT: "now" } } });
         server.merge("ClusterStack", "harbor", &now);
         until(|| mesh() == "coarse" && told(server, NAME, "Ready").starts_with("True/")).await;
+    });
+}
+
+/// Else the next process would draw every password anew.
+#[test]
+fn what_charts_drew_is_written_back_when_somebody_deletes_its_secret_and_nothing_in_the_cluster_changes() {
+    let root = TempDir::new().expect("a folder");
+    let is_of_class = |(path, _): &(&str, &str)| !path.starts_with("cluster-addon");
+    let files = STACK.into_iter().filter(is_of_class).chain(STAGES);
+    let text = |(path, text): (&'static str, &'static str)| match path {
+        "clusteraddon.yaml" => (path, UNCONDITIONAL.replace("v1beta2", "v1beta1")),
+        _ => (path, text.replace("mesh: fine", "mesh: {{ randAlphaNum 20 | quote }}")),
+    };
+    let files: Vec<_> = files.map(text).collect();
+    publish(root.path(), "docker-harbor-1-34", &files, &["v1"]);
+    reaching_through(root.path(), &[], 0, async |Reached { server, workload, .. }| {
+        until(|| told(server, NAME, "Ready").starts_with("True/")).await;
+        sleep(LONG).await;
+        let memo = format!("{NAME}-memo");
+        let (before, nets) = (server.find("Secret", &memo), workload.find("ConfigMap", "nets"));
+        assert!(before["data"].is_object(), "{before:#}");
+        server.delete("Secret", &memo);
+        let somebody = json!({ "metadata": { "labels": { "looked-at": "again" } } });
+        server.merge(ADDON, NAME, &somebody);
+        until(|| !server.find("Secret", &memo).is_null()).await;
+        let after = server.find("Secret", &memo);
+        assert_ne!(uid(&after), uid(&before));
+        assert_eq!(after["data"], before["data"]);
+        sleep(LONG).await;
+        assert_eq!(workload.find("ConfigMap", "nets"), nets);
+        let is_told = |(key, event): (Key, Value)| key.0 == "Event" && event["reason"] == "MemoLost";
+        assert!(!server.objects().into_iter().any(is_told), "nothing is lost");
     });
 }
 

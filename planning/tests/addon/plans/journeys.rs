@@ -95,6 +95,21 @@ fn a_memo_that_is_lost_is_drawn_anew_and_that_is_told() {
     world.assert_settled();
 }
 
+/// Otherwise whoever comes after this process would draw it anew.
+#[test]
+fn a_memo_that_somebody_deletes_while_it_is_known_is_written_back_at_once_and_nothing_changes() {
+    let mut world = answering(0);
+    world.settle();
+    let (memo, before) = (world.memo.take(), world.journal.len());
+    assert!(memo.is_some());
+    world.settle();
+    assert_eq!(world.memo, memo);
+    let after = world.journal[before..].iter();
+    let written: Vec<&String> = after.filter(|line| *line != "status").collect();
+    assert_eq!(written, ["memo"]);
+    world.assert_settled();
+}
+
 #[test]
 fn a_stage_waits_for_what_must_hold_before_it_and_says_what_does_not() {
     let mut world = answering(1);
