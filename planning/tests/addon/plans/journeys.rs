@@ -408,6 +408,7 @@ fn stages_before_the_deletion_run_and_the_rest_goes_with_the_cluster() {
     assert!(world.cluster.objects.contains_key(&key("Namespace cni")));
     world.assert_lets_go();
     world.ok_to_delete = true;
+    world.second += 10;
     world.reconcile();
     let told = find(&world.status().conditions, ConditionType::Reconciling).map(|told| told.message.clone());
     let nothing_more = "the Cluster is being deleted, and its add-ons need nothing more before";
