@@ -54,13 +54,13 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// A proper answer with its length.
+    /// A proper answer with its length, and with the word that nothing comes after it: a client that knows asks nothing of a connection which is just then hung up.
     pub(crate) fn of(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
         let lines = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
         let lines = lines.collect::<Vec<_>>().concat();
         let length = body.len();
-        let head = format!("HTTP/1.1 {status} Stub\r\n{lines}Content-Length: {length}\r\n\r\n");
+        let head = format!("HTTP/1.1 {status} Stub\r\n{lines}Connection: close\r\nContent-Length: {length}\r\n\r\n");
         Self::Says([head.as_bytes(), body].concat())
     }
 
