@@ -197,10 +197,11 @@ pub enum PackError {
         dependency: String,
         /// The versions that fit.
         range: String,
+        // These two without room to grow: no other error has so many parts, and every result of packing is as large as the largest.
         /// What is where it was looked for.
-        found: String,
+        found: Box<str>,
         /// What to do.
-        advice: String,
+        advice: Box<str>,
     },
     /// A chart that its registry did not give.
     #[error("{}:{line}: unable to fetch the dependency {dependency:?} of version {range:?}{advice}", .path.display())]

@@ -340,8 +340,8 @@ impl<'a> Shelf<'a> {
             line: chart::line_of_dependency(chart, wish.name),
             dependency: wish.name.to_owned(),
             range: wish.range.to_owned(),
-            found: found.join(", "),
-            advice,
+            found: found.join(", ").into(),
+            advice: advice.into(),
         }
     }
 }
