@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod addon_charts;
+#[cfg(test)]
 mod bundle_limits;
 #[cfg(test)]
 mod bundle_verdicts;
@@ -45,6 +46,7 @@ mod oci_stub;
 mod pack_mistakes;
 #[cfg(test)]
 mod packing;
+#[cfg(test)]
 mod packing_dependencies;
 #[cfg(test)]
 mod packing_registries;
