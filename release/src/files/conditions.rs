@@ -32,9 +32,9 @@ pub(super) fn check(
     kubernetes: KubernetesMinor,
 ) -> Result<Vec<String>, ReleaseError> {
     let mut schemas = Schemas::of_kubernetes((kubernetes.major().into(), kubernetes.minor()));
-    definitions
-        .into_iter()
-        .for_each(|definition| schemas.add_definition(definition));
+    for definition in definitions {
+        schemas.add_definition(definition);
+    }
     let (mut notes, mut more) = (Vec::new(), 0);
     for (hook, stage, name, condition) in conditions(stages) {
         let found = look(condition, &schemas).map_err(|problem| ReleaseError::Condition {
