@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::missing_panics_doc,
+    clippy::panic,
     reason = "to panic is how they say that something does not hold"
 )]
 
