@@ -54,7 +54,7 @@ pub(crate) enum Part {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReleaseCommand {
-    Create(CreateRelease),
+    Create(Box<CreateRelease>),
 }
 
 /// Make a release from the directory of a stack
@@ -88,6 +88,10 @@ pub(crate) struct AskRegistries {
     /// Registry from which to fetch what is missing and a Chart.yaml names with `repository:` at or below this address, such as
     /// oci://registry.example.com/charts; the directory of --charts comes first. May be given several times
     #[arg(long, value_name = "OCI")]
+    #[expect(
+        clippy::doc_markdown,
+        reason = "this is the help, which shows an address as one types it"
+    )]
     pub(crate) chart_registry: Vec<ChartRegistry>,
     /// File with logins for registries; otherwise those of `helm registry login` and `docker login`
     #[arg(long, value_name = "FILE", requires = "chart_registry")]
