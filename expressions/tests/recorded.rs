@@ -6,7 +6,9 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs,
+    env,
+    fmt::Write as _,
+    fs,
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -86,9 +88,9 @@ fn record() {
         .map(|line| serde_json::from_str::<String>(line).unwrap());
     let mut text = String::new();
     for line in lines {
-        text += &format!("{line}\n");
+        writeln!(text, "{line}").unwrap();
         if is_expression(&line) {
-            text += &format!("{ANSWER}{}\n", answers.next().unwrap());
+            writeln!(text, "{ANSWER}{}", answers.next().unwrap()).unwrap();
         }
     }
     fs::write(folder().join("cases.txt"), text).unwrap();

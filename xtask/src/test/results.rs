@@ -1,6 +1,6 @@
 //! What the lines of `cargo test` say: how many, which failed, how to run those alone. Pure.
 
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
 /// The sum over all test programs of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -168,8 +168,10 @@ pub(super) fn of_stuck(output: &str) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("running ")?.split(' ').next()?.parse().ok());
     if all == Some(passed + failed + ignored) {
-        text += &format!(
-            "\ntest result: FAILED. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out\n\n"
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "\ntest result: FAILED. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out\n"
         );
     }
     text
