@@ -41,9 +41,9 @@ fn what_is_in_crds_comes_first_as_it_is_and_only_where_it_is_asked_for() {
         ("crds/README.md", "no manifest"),
         ("templates/n.yaml", NAMESPACE),
     ];
-    let rendered = render_with_crds(&files).unwrap();
+    let with_crds = render_with_crds(&files).unwrap();
     assert_eq!(
-        names(&rendered),
+        names(&with_crds),
         [
             ("quays", "c/crds/all.yaml"),
             ("ships", "c/crds/all.yaml"),

@@ -1,6 +1,6 @@
 //! What templates ask: answered from a memo or from the cluster, and what is rendered anew for whom.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
+#![expect(clippy::panic, reason = "a test that cannot go on stops here")]
 
 mod charts;
 
@@ -112,24 +112,24 @@ fn what_asks_nothing_is_rendered_once_for_all_clusters_and_what_asks_once_for_ea
     let renderer = renderer();
     let quiet = spec("{a: 1}");
     for seed in 0..5 {
-        let rendered = render(&renderer, &quiet, &answers(seed), &Value::Null).unwrap();
-        assert!(rendered.questions.is_none());
+        let same = render(&renderer, &quiet, &answers(seed), &Value::Null).unwrap();
+        assert!(same.questions.is_none());
     }
     assert_eq!(renderer.renderings().rendered, 1);
 
     let renderer = self::renderer();
     let asking = spec("{{ randAlpha 8 }}");
-    let rendered: Vec<_> = (0..5)
+    let firsts: Vec<_> = (0..5)
         .map(|seed| render(&renderer, &asking, &answers(seed), &Value::Null).unwrap())
         .collect();
     assert_eq!(renderer.renderings().rendered, 5);
     // Each is found again by what is in its memo then, and by nothing else.
-    for (seed, rendered) in (0..5).zip(&rendered) {
-        assert!(!rendered.questions.is_none());
-        let memo = kept(&answers(seed), rendered);
+    for (seed, first) in (0..5).zip(&firsts) {
+        assert!(!first.questions.is_none());
+        let memo = kept(&answers(seed), first);
         let again = render(&renderer, &asking, &memo, &Value::Null).unwrap();
-        assert_eq!(again.objects, rendered.objects);
-        assert_eq!(again.questions.memo, rendered.questions.memo);
+        assert_eq!(again.objects, first.objects);
+        assert_eq!(again.questions.memo, first.questions.memo);
         assert!(again.questions.new.is_empty(), "it is kept already");
     }
     assert_eq!(renderer.renderings().rendered, 5);
@@ -157,9 +157,9 @@ fn without_answers_nothing_is_random_and_nothing_is_found() {
         identity: "sha256:looking",
         ..request(&looking)
     };
-    let rendered = renderer.render(&of_class, Lane::Slow).unwrap();
-    assert_eq!(spec_of(&rendered), 0);
-    assert!(rendered.questions.is_none());
+    let without = renderer.render(&of_class, Lane::Slow).unwrap();
+    assert_eq!(spec_of(&without), 0);
+    assert!(without.questions.is_none());
     // That is no answer for a cluster.
     let of_cluster = RenderRequest {
         answers: Some(&answers(1)),
@@ -198,10 +198,10 @@ fn all_lookups_of_a_round_are_asked_for_at_once_also_if_the_chart_fails_without_
     answers
         .found
         .insert(secret("c"), json!({"spec": {"replicas": 1_234_567}}));
-    let rendered = render(&renderer, &template, &answers, &Value::Null).unwrap();
+    let last = render(&renderer, &template, &answers, &Value::Null).unwrap();
     // As an integer: a float would be written 1.234567e+06.
-    assert_eq!(spec_of(&rendered), 71_234_567);
-    assert_eq!(rendered.questions.lookups, [secret("a"), secret("b"), secret("c")]);
+    assert_eq!(spec_of(&last), 71_234_567);
+    assert_eq!(last.questions.lookups, [secret("a"), secret("b"), secret("c")]);
     let counted = renderer.renderings();
     assert_eq!((counted.rendered, counted.failed), (1, 0), "rounds are no renderings");
 

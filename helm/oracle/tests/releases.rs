@@ -1,5 +1,7 @@
 //! The add-ons of real releases, rendered as operators do and by the real Helm as the Go operator calls it: the same objects.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops here")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,
@@ -119,7 +121,7 @@ impl Stage {
                 answers: Some(&answers),
             };
             match renderer.render(&request, Lane::Slow) {
-                Ok(rendered) => return rendered,
+                Ok(ours) => return ours,
                 Err(RenderError::Needs { lookups }) => {
                     answers
                         .found

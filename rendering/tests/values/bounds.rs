@@ -17,7 +17,7 @@ fn a_template_that_would_take_hours_ends_at_its_steps() {
     ] {
         let begin = Instant::now();
         let error = values_of("overwrite.yaml", bomb).unwrap_err();
-        assert!(begin.elapsed() < Duration::from_secs(60), "{bomb}");
+        assert!(begin.elapsed() < Duration::from_mins(1), "{bomb}");
         assert_eq!(error.place().unwrap().0, "overwrite.yaml");
         let said = chain(&error);
         let ended = [

@@ -52,20 +52,20 @@ pub(crate) fn regenerate(file: &str) {
     let recorder = lab["recorder"]
         .as_str()
         .expect("the lab has no recorder: run `cargo xtask setup` first");
-    let recorded = Command::new(recorder)
+    let ended = Command::new(recorder)
         .args(["roots.json", file])
         .current_dir(folder())
         .env("TZ", "UTC")
         .status();
-    assert!(recorded.unwrap().success(), "{file} was not recorded");
+    assert!(ended.unwrap().success(), "{file} was not recorded");
 }
 
 /// Real releases. Without them the test goes on with less, and says so.
 pub(crate) fn releases(test: &str) -> Option<PathBuf> {
     let corpus = std::env::var_os(CORPUS).map(PathBuf::from);
     if corpus.is_none() {
-        let text = format!("REDUCED: {test}: {CORPUS} is not set, so no real release is looked at\n");
-        std::io::stderr().write_all(text.as_bytes()).unwrap();
+        let said = format!("REDUCED: {test}: {CORPUS} is not set, so no real release is looked at\n");
+        std::io::stderr().write_all(said.as_bytes()).unwrap();
     }
     Some(corpus?.join("releases"))
 }
