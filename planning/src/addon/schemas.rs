@@ -107,6 +107,10 @@ mod tests {
         }
     }
 
+    fn a_second_before(moment: Instant) -> Instant {
+        moment.checked_sub(SECOND).expect("the clock has run for longer")
+    }
+
     /// Of kinds that do not come and go, read at this moment.
     fn seen(read: Instant) -> SchemasSeen {
         SchemasSeen {
@@ -144,15 +148,16 @@ mod tests {
             changed: Some(changed),
             ..seen(read)
         };
-        let early = seen(settled - SECOND);
-        let told = checked(&early, unfit(), settled - SECOND);
+        let read = a_second_before(settled);
+        let early = seen(read);
+        let told = checked(&early, unfit(), read);
         assert!(matches!(told.verdict, Verdict::Unsettled { .. }), "{told:?}");
         assert_eq!(told.again, Some(settled));
         // What fits may fit no longer.
-        let told = checked(&early, FITS, settled - SECOND);
+        let told = checked(&early, FITS, read);
         assert_eq!((told.verdict, told.again), (FITS, Some(settled)));
         for verdict in [FITS, unfit()] {
-            assert!(!is_outlived(&early, Some(&verdict), settled - SECOND / 2));
+            assert!(!is_outlived(&early, Some(&verdict), read + SECOND / 2));
             assert!(is_outlived(&early, Some(&verdict), settled));
             assert!(!is_outlived(&seen(settled), Some(&verdict), settled + SECOND));
         }
@@ -164,7 +169,7 @@ mod tests {
     fn what_does_not_fit_is_read_again_after_a_pause_when_somebody_asks() {
         let read = Instant::now();
         let due = read + SCHEMAS_PAUSE;
-        assert!(!is_outlived(&seen(read), Some(&unfit()), due - SECOND));
+        assert!(!is_outlived(&seen(read), Some(&unfit()), a_second_before(due)));
         assert!(is_outlived(&seen(read), Some(&unfit()), due));
         assert!(!is_outlived(&seen(read), Some(&FITS), due));
         let told = checked(&seen(read), unfit(), read);
@@ -179,7 +184,7 @@ mod tests {
             is_passing: true,
             ..seen(read)
         };
-        assert!(!is_outlived(&passing, Some(&FITS), due - SECOND));
+        assert!(!is_outlived(&passing, Some(&FITS), a_second_before(due)));
         assert!(is_outlived(&passing, Some(&FITS), due));
         assert_eq!(checked(&passing, FITS, read).again, Some(due));
         let sooner = SchemasSeen {

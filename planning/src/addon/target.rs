@@ -176,10 +176,10 @@ pub fn wanted(cluster: &ClusterSeen, release: &ReleaseSeen, values: &Values, las
         }
     };
     Wanted::Target(Target {
-        digest,
         class,
         version,
         kubernetes_version,
+        digest,
     })
 }
 

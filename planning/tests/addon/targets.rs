@@ -21,7 +21,7 @@ fn target_of(class: &str, release: &ReleaseSeen, digest: &str) -> Target {
         panic!("it is ready");
     };
     let mut cluster = cluster(kubernetes_version, kubernetes_version, kubernetes_version);
-    cluster.topology.as_mut().expect("a class").class = class.to_owned();
+    class.clone_into(&mut cluster.topology.as_mut().expect("a class").class);
     match wanted(&cluster, release, &values(digest), None) {
         Wanted::Target(target) => target,
         other => panic!("{other:?}"),

@@ -81,7 +81,7 @@ impl Cluster {
     pub(crate) fn edit(&mut self, key: &ObjectKey) {
         let version = self.next();
         if let Some(live) = self.objects.get_mut(key) {
-            live.content = "edited".to_owned();
+            "edited".clone_into(&mut live.content);
             live.version = version;
         }
     }

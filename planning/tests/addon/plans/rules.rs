@@ -5,7 +5,7 @@ use crds::conditions::{ConditionType, MESSAGE_BYTES, is_true, lint};
 use planning::addon::Marks;
 use planning::addon::{AddonObserved, AddonPlan, Connection, Hook, Kind, kind, plan, stages};
 use planning::object_key::ObjectKey;
-use planning::objects::key_of;
+use planning::objects::{Step, key_of};
 
 use super::cluster::stays;
 use super::world::World;
@@ -59,7 +59,7 @@ impl World {
     fn check_reach(&self, observed: &AddonObserved, made: &AddonPlan, told: &dyn Fn() -> String) {
         let is_reached = observed.connection == Connection::Healthy && self.reached.is_some();
         if !is_reached || self.target().is_none() {
-            let mut actions = made.steps.iter().flat_map(|step| step.on_objects());
+            let mut actions = made.steps.iter().flat_map(Step::on_objects);
             assert!(actions.next().is_none(), "{}", told());
         }
         let named = |key: &ObjectKey| made.status.resources.iter().any(|row| key_of(row) == *key);
