@@ -124,7 +124,7 @@ async fn begin(
         clusters.follow(&uid, &workload);
     }
     while expected > 0 {
-        let next = timeout(Duration::from_secs(60), news.recv()).await;
+        let next = timeout(Duration::from_mins(1), news.recv()).await;
         match next.context("a cluster is not there after a minute")?.context("news")? {
             News::Connected { uid } => {
                 expected -= 1;

@@ -136,7 +136,7 @@ pub fn words_of_watch(error: &watcher::Error) -> String {
         | watcher::Error::WatchStartFailed(source)
         | watcher::Error::WatchFailed(source) => words_of(source),
         watcher::Error::WatchError(status) => shortened(&message_of(status), LONGEST),
-        other => chain(other),
+        watcher::Error::NoResourceVersion => chain(error),
     }
 }
 

@@ -218,7 +218,7 @@ async fn an_api_server_that_names_versions_without_end_is_asked_for_none_of_them
 }
 
 /// An API server whose aggregated API `metrics.example.org` is away, with the kinds that were known of it last.
-fn with_stale_group(resources: Value) -> Client {
+fn with_stale_group(resources: &Value) -> Client {
     with_group(json!({
         "metadata": { "name": "metrics.example.org" },
         "versions": [{ "version": "v1", "freshness": "Stale", "resources": resources }],
@@ -227,7 +227,7 @@ fn with_stale_group(resources: Value) -> Client {
 
 #[tokio::test]
 async fn a_kind_of_an_api_that_is_away_is_unknown_and_not_missing() {
-    let discovery = Discovery::new(with_stale_group(json!([])));
+    let discovery = Discovery::new(with_stale_group(&json!([])));
     let kind = GroupKind::new("metrics.example.org", "Gauge");
     let error = discovery.resolve_kind(&kind).await.unwrap_err();
     assert!(
@@ -246,7 +246,7 @@ async fn what_was_known_of_an_api_that_is_away_still_holds() {
         "resource": "gauges", "scope": "Namespaced", "verbs": ["get"],
         "responseKind": { "group": "", "version": "", "kind": "Gauge" },
     }]);
-    let discovery = Discovery::new(with_stale_group(gauges));
+    let discovery = Discovery::new(with_stale_group(&gauges));
     let found = discovery.resolve(&gvk("metrics.example.org", "Gauge")).await.unwrap();
     assert_eq!(found.unwrap().resource.plural, "gauges");
 }
@@ -274,8 +274,8 @@ fn tagging() -> (Client, Arc<AtomicUsize>, Arc<Mutex<Vec<u16>>>) {
             "version": "v1", "resources": [{ "resource": "deployments", "scope": "Namespaced", "responseKind": { "kind": "Deployment" }, "verbs": ["get"] }],
         }] }])
         };
-        let core = json!([{ "versions": [{ "version": "v1", "resources": [] }] }]);
-        let document = json!({ "kind": "APIGroupDiscoveryList", "metadata": {}, "items": if path == "/apis" { items } else { core } });
+        let core_items = json!([{ "versions": [{ "version": "v1", "resources": [] }] }]);
+        let document = json!({ "kind": "APIGroupDiscoveryList", "metadata": {}, "items": if path == "/apis" { items } else { core_items } });
         let (code, body) = if is_known {
             (304, String::new())
         } else {
@@ -332,7 +332,7 @@ async fn what_several_api_servers_say_alike_is_kept_once_and_as_long_as_somebody
     let (one, two, other) = (
         read(usual()).await,
         read(usual()).await,
-        read(with_stale_group(json!([]))).await,
+        read(with_stale_group(&json!([]))).await,
     );
     let [first, second, third] = [&one, &two, &other].map(|discovery| discovery.catalogue().unwrap());
     assert!(Arc::ptr_eq(&first, &second) && !Arc::ptr_eq(&first, &third));

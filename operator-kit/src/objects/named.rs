@@ -104,7 +104,7 @@ impl Names {
     }
 
     /// Those that are not watched; nobody reads them any more when there are none.
-    fn to_read(&mut self) -> Vec<ObjectKey> {
+    fn next_turn(&mut self) -> Vec<ObjectKey> {
         let unwatched = self.by_key.iter().filter(|(_, named)| named.watch.is_none());
         let mut keys: Vec<ObjectKey> = unwatched.map(|(key, _)| key.clone()).collect();
         keys.sort_unstable();
@@ -138,11 +138,11 @@ impl Inner {
             }
             return;
         }
-        let named = names.by_key.entry(key.clone()).or_default();
-        if named.watch.is_some() {
+        let followed = names.by_key.entry(key.clone()).or_default();
+        if followed.watch.is_some() {
             return;
         }
-        let watchable = served.filter(|_| !named.is_unwatchable);
+        let watchable = served.filter(|_| !followed.is_unwatchable);
         if let Some(resolved) = watchable
             && self.makes_room((&mut running, &mut names), Claim::Name)
         {
@@ -203,11 +203,11 @@ impl Inner {
                     continue;
                 }
                 Ok(Event::InitApply(object)) => {
-                    listed = version_of(&object.metadata);
+                    listed = Some(version_of(&object.metadata));
                     continue;
                 }
                 Ok(Event::InitDone) => listed.take(),
-                Ok(Event::Apply(object)) => version_of(&object.metadata),
+                Ok(Event::Apply(object)) => Some(version_of(&object.metadata)),
                 Ok(Event::Delete(_)) => None,
                 // It goes on by itself.
                 Err(_) => continue,
@@ -220,12 +220,12 @@ impl Inner {
     /// The watch of an object has ended by itself: it is read from now on.
     fn refused(self: &Arc<Self>, key: &ObjectKey, end: &CancellationToken, refusal: Refusal) {
         let mut names = self.names();
-        let Some(named) = names.by_key.get_mut(key).filter(|_| !end.is_cancelled()) else {
+        let Some(followed) = names.by_key.get_mut(key).filter(|_| !end.is_cancelled()) else {
             return;
         };
-        named.watch = None;
+        followed.watch = None;
         match refusal {
-            Refusal::Denied => named.is_unwatchable = true,
+            Refusal::Denied => followed.is_unwatchable = true,
             Refusal::Gone => self.discovery.invalidate(),
         }
         self.begin_reading(&mut names);
@@ -236,7 +236,7 @@ impl Inner {
         let (mut discovered, mut is_unserved) = (Instant::now(), false);
         loop {
             sleep(READS_PAUSE).await;
-            let keys = self.names().to_read();
+            let keys = self.names().next_turn();
             if keys.is_empty() {
                 return;
             }
@@ -263,7 +263,7 @@ impl Inner {
         let Some(resolved) = served else { return Ok(None) };
         let api = resolved.api(&self.client, namespace(key));
         let found = api.get_metadata_opt(&key.name).await?;
-        Ok(found.and_then(|found| version_of(&found.metadata)))
+        Ok(found.map(|found| version_of(&found.metadata)))
     }
 
     /// Tells of an object, where it is another than it was told to be. What is given up before it can be told was not told.
@@ -296,8 +296,8 @@ impl Refusal {
 }
 
 /// What no version has is as good as what has one.
-fn version_of(metadata: &ObjectMeta) -> Sight {
-    Some(Box::from(metadata.resource_version.as_deref().unwrap_or_default()))
+fn version_of(metadata: &ObjectMeta) -> Box<str> {
+    Box::from(metadata.resource_version.as_deref().unwrap_or_default())
 }
 
 /// A value in a field selector, where these have a meaning of their own.

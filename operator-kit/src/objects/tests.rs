@@ -367,9 +367,10 @@ async fn of_one_namespace_only_kinds_that_have_none_are_asked_for_everywhere() {
 #[tokio::test(start_paused = true)]
 async fn of_one_owner_nothing_else_is_asked_for_or_known() {
     let (sender, mut selectors) = mpsc::unbounded_channel();
-    let client = stub::client(move |asked| match stub::discovery(asked) {
-        Some(answer) => answer.into(),
-        None => {
+    let client = stub::client(move |asked| {
+        if let Some(answer) = stub::discovery(asked) {
+            answer.into()
+        } else {
             sender.send(asked.parameter("labelSelector").to_owned()).unwrap();
             if asked.parameter("watch") == "true" {
                 Answer::Watch(Vec::new())

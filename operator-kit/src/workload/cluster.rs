@@ -305,9 +305,10 @@ impl Task {
     fn say(&self, what: &str, reason: Option<&Reason>) {
         let workload = &self.entry.workload;
         let (namespace, cluster) = (workload.namespace.as_str(), workload.name.as_str());
-        match reason {
-            Some(reason) => tracing::warn!(namespace, cluster, %reason, "{what}"),
-            None => tracing::info!(namespace, cluster, "{what}"),
+        if let Some(reason) = reason {
+            tracing::warn!(namespace, cluster, %reason, "{what}");
+        } else {
+            tracing::info!(namespace, cluster, "{what}");
         }
     }
 }

@@ -196,7 +196,6 @@ impl Dial for World {
             async move {
                 // What is not waited for is not sent.
                 noting.0.asked.lock().unwrap().push(asked);
-                let _wire = wire;
                 match behaviour.unwrap_or(Behaviour::Answers) {
                     Behaviour::Hangs => std::future::pending().await,
                     Behaviour::HangsBehind if !is_version => std::future::pending().await,
@@ -212,6 +211,8 @@ impl Dial for World {
                 if !accepted {
                     *answer.status_mut() = http::StatusCode::UNAUTHORIZED;
                 }
+                // It is held until there is an answer, or nobody waits for one any more.
+                drop(wire);
                 Ok(answer)
             }
         })))

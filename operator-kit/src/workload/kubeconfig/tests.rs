@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -347,7 +348,7 @@ fn nothing_that_is_large_or_says_so_takes_more_than_it_may() {
     let mut bomb = "a0: &a0 [x]\n".to_owned();
     for level in 1..9 {
         let list = vec![format!("*a{}", level - 1); 9].join(",");
-        bomb += &format!("a{level}: &a{level} [{list}]\n");
+        writeln!(bomb, "a{level}: &a{level} [{list}]").unwrap();
     }
     for field in ["unknown: *a8", "users: [{ user: { exec: *a8 } }]"] {
         Access::parse(format!("{bomb}{field}\n").as_bytes(), Addresses::default()).unwrap_err();
