@@ -117,10 +117,10 @@ impl Follower {
                 Ok(Event::Init) => listed.clear(),
                 Ok(Event::InitApply(object)) => {
                     listed.insert(object.name_any());
-                    self.set(object.name_any(), object.resource_version());
+                    self.set(object.name_any(), object.resource_version().as_deref());
                 }
                 Ok(Event::InitDone) => self.keep_only(&std::mem::take(&mut listed)),
-                Ok(Event::Apply(object)) => self.set(object.name_any(), object.resource_version()),
+                Ok(Event::Apply(object)) => self.set(object.name_any(), object.resource_version().as_deref()),
                 Ok(Event::Delete(object)) => self.set(object.name_any(), None),
                 Err(error) => {
                     // It is there as before.
@@ -132,15 +132,15 @@ impl Follower {
         }
     }
 
-    fn set(&self, name: String, version: Option<String>) {
+    fn set(&self, name: String, version: Option<&str>) {
         let before = {
             let mut versions = lock(&self.versions);
-            match &version {
-                Some(version) => versions.insert(name.clone(), version.clone()),
+            match version {
+                Some(version) => versions.insert(name.clone(), version.to_owned()),
                 None => versions.remove(&name),
             }
         };
-        if before != version {
+        if before.as_deref() != version {
             // A closed queue means that the process is about to end.
             let _ = self.changes.send(KindChange {
                 kind: self.kind.group_kind(),

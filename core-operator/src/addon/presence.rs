@@ -35,7 +35,7 @@ pub(super) enum Presence {
         /// As it is now.
         addon: Arc<ClusterAddon>,
         /// Its Cluster.
-        sight: Sight,
+        sight: Box<Sight>,
     },
 }
 
@@ -149,12 +149,12 @@ pub(super) async fn see_to(
             Ok(())
         }
         (Decided::Tend, Some(addon), Some(cluster)) => {
-            let sight = Sight { cluster, paused: None };
+            let sight = Box::new(Sight { cluster, paused: None });
             return Ok(Presence::Tended { addon, sight });
         }
         (Decided::Paused(by), Some(addon), Some(cluster)) => {
             let paused = Some(by);
-            let sight = Sight { cluster, paused };
+            let sight = Box::new(Sight { cluster, paused });
             return Ok(Presence::Tended { addon, sight });
         }
         (Decided::NotOurs, ..) => return Ok(Presence::NotOurs),

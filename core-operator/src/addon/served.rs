@@ -116,22 +116,19 @@ impl Judge<'_> {
         kinds: &BTreeMap<String, ObjectKind>,
         expression: &Expression,
     ) -> Verdict {
-        let verdict = match timeout(PATIENCE, self.schemas(kinds)).await {
-            Ok((schemas, note)) => {
-                let known = kinds.iter().filter(|(_, kind)| schemas.describes(kind));
-                let known: Vec<&str> = known.map(|(key, _)| key.as_str()).collect();
-                judged(&condition.conditions, check(expression, kinds, &schemas), &known, note)
-            }
-            Err(_) => {
-                let words = format!("they could not be read within {} s", PATIENCE.as_secs());
-                self.checks.is_passing = true;
-                // Other conditions do not wait as long again.
-                self.checks.index = Some(Err(Trouble {
-                    words: words.clone(),
-                    passes: true,
-                }));
-                Verdict::Fits { note: Some(words) }
-            }
+        let verdict = if let Ok((schemas, note)) = timeout(PATIENCE, self.schemas(kinds)).await {
+            let known = kinds.iter().filter(|(_, kind)| schemas.describes(kind));
+            let known: Vec<&str> = known.map(|(key, _)| key.as_str()).collect();
+            judged(&condition.conditions, check(expression, kinds, &schemas), &known, note)
+        } else {
+            let words = format!("they could not be read within {} s", PATIENCE.as_secs());
+            self.checks.is_passing = true;
+            // Other conditions do not wait as long again.
+            self.checks.index = Some(Err(Trouble {
+                words: words.clone(),
+                passes: true,
+            }));
+            Verdict::Fits { note: Some(words) }
         };
         self.checks.read.get_or_insert_with(Instant::now);
         if self.checks.verdicts.len() >= MOST_VERDICTS {
@@ -194,7 +191,9 @@ impl Judge<'_> {
         }
         if document.is_as_named {
             let mut schemas = Schemas::without_table();
-            part.iter().for_each(|part| schemas.add_openapi(Arc::clone(part)));
+            if let Some(part) = &part {
+                schemas.add_openapi(Arc::clone(part));
+            }
             for kind in &missing {
                 let part = part.as_ref().filter(|_| schemas.describes(kind));
                 self.library.keep(&hash, kind, part);

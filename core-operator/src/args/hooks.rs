@@ -6,6 +6,7 @@ use planning::addon::HookSet;
 
 /// How lifecycle hooks of Cluster API are answered; without effect with --cluster-addons=false.
 #[derive(Clone, Debug, clap::Args)]
+#[expect(clippy::struct_field_names, reason = "the flags are called so")]
 pub(crate) struct HookArgs {
     /// Port on which lifecycle hooks of Cluster API are answered (HTTPS, on every address); 0 lets the system choose.
     #[arg(long, default_value_t = crds::hooks::PORT, value_name = "PORT")]

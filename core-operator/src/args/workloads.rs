@@ -21,6 +21,7 @@ pub(crate) struct WorkloadArgs {
     /// Let workload clusters be on this machine itself (127.0.0.0/8 and ::1), for tests. Without it a kubeconfig with such an address is refused:
     /// whoever writes one could send the operator to services of its Pod and node.
     #[arg(long)]
+    #[expect(clippy::doc_markdown, reason = "it is printed as it stands here")]
     pub(crate) allow_workload_loopback: bool,
 }
 

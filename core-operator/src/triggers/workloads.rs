@@ -31,10 +31,9 @@ pub(super) async fn follow(context: Arc<Context>, triggers: Triggers, mut news: 
 
 fn objects_told(context: &Context, triggers: &Triggers, notice: &Notice, (cluster, part_of): (&ClusterPlace, &str)) {
     match notice {
-        Notice::Object(changed) => object_changed(context, triggers, changed, part_of),
         // Whoever came upon it knows.
         Notice::Noted { by, .. } if by == part_of => {}
-        Notice::Noted { changed, .. } => object_changed(context, triggers, changed, part_of),
+        Notice::Object(changed) | Notice::Noted { changed, .. } => object_changed(context, triggers, changed, part_of),
         // Only what a stage waits for is followed by its name.
         Notice::Synced(_) | Notice::Stopped(_) | Notice::Named(_) => triggers.cluster(context, cluster),
     }

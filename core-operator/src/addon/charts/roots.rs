@@ -25,7 +25,7 @@ pub(crate) struct RootObjects {
 pub(crate) enum RootsError {
     /// The API server did not give one of them.
     #[error("failed to read an object that values are made of")]
-    Read(#[from] ReadError),
+    Read(#[source] Box<ReadError>),
     /// It is not there (yet, or any more).
     #[error("{key} is not there, of which values are made; it is looked for again")]
     Missing {
@@ -54,6 +54,12 @@ pub(crate) enum RootsError {
         /// Which namespace.
         namespace: String,
     },
+}
+
+impl From<ReadError> for RootsError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(Box::new(error))
+    }
 }
 
 impl RootsError {

@@ -38,33 +38,37 @@ struct Entry {
 
 impl Library {
     /// What a document of this hash says of a kind; the inner one is empty where it does not have the kind.
+    #[expect(
+        clippy::option_option,
+        reason = "one says whether it is kept, the other what is kept"
+    )]
     pub(super) fn get(&self, hash: &str, kind: &ObjectKind) -> Option<Option<Arc<Value>>> {
-        let mut shelf = lock(&self.0);
-        let place = shelf.place(hash, kind)?;
-        let entry = shelf.entries.remove(place)?;
+        let mut kept = lock(&self.0);
+        let place = kept.place(hash, kind)?;
+        let entry = kept.entries.remove(place)?;
         let schema = entry.schema.clone();
-        shelf.entries.push_back(entry);
+        kept.entries.push_back(entry);
         Some(schema)
     }
 
     /// Keeps what a document says, which has this hash and no other: everybody believes it.
     pub(super) fn keep(&self, hash: &str, kind: &ObjectKind, schema: Option<&Arc<Value>>) {
         let parts = ENTRY + schema.map_or(0, |schema| parts_of(schema));
-        let mut shelf = lock(&self.0);
-        if shelf.place(hash, kind).is_some() {
+        let mut kept = lock(&self.0);
+        if kept.place(hash, kind).is_some() {
             return;
         }
-        shelf.parts += parts;
-        shelf.entries.push_back(Entry {
+        kept.parts += parts;
+        kept.entries.push_back(Entry {
             hash: hash.to_owned(),
             kind: kind.clone(),
             schema: schema.cloned(),
             parts,
         });
-        while shelf.parts > MOST_KEPT
-            && let Some(oldest) = shelf.entries.pop_front()
+        while kept.parts > MOST_KEPT
+            && let Some(oldest) = kept.entries.pop_front()
         {
-            shelf.parts -= oldest.parts;
+            kept.parts -= oldest.parts;
         }
     }
 }

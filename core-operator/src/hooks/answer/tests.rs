@@ -99,8 +99,8 @@ impl World {
             },
             name if path.contains("/clusteraddons/") => {
                 let body = to_bytes(body, BODY_LIMIT).await.expect("a body");
-                let patch = serde_json::from_slice(&body).expect("a patch");
-                self.written.lock().expect("no panic").push((name.to_owned(), patch));
+                let change = serde_json::from_slice(&body).expect("a patch");
+                self.written.lock().expect("no panic").push((name.to_owned(), change));
                 if self.hangs {
                     std::future::pending::<()>().await;
                 }
@@ -758,6 +758,6 @@ async fn a_port_that_somebody_has_is_told() {
         address: taken.local_addr().expect("an address"),
         certificates: follow("hooks", "/nowhere".into(), gate, &Expiries::default(), stop.clone()),
     };
-    let refused = apart::serve(options, Router::new(), stop).await.err().expect("refused");
+    let refused = apart::serve(options, Router::new(), stop).await.expect_err("refused");
     assert!(chain(&refused).contains("unable to listen on 127.0.0.1"), "{refused}");
 }
