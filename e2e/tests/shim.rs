@@ -420,7 +420,7 @@ fn the_shim_may_write_neither_add_ons_nor_what_they_are_made_of() -> Result<()> 
             name: Some("it".to_owned()),
             ..ObjectMeta::default()
         };
-        let note = ConfigMap {
+        let config_map = ConfigMap {
             metadata: named(),
             ..ConfigMap::default()
         };
@@ -447,12 +447,12 @@ fn the_shim_may_write_neither_add_ons_nor_what_they_are_made_of() -> Result<()> 
         )?;
         refused(
             Api::<ConfigMap>::namespaced(here, &journey.namespace)
-                .create(&create, &note)
+                .create(&create, &config_map)
                 .await,
         )?;
         refused(
             Api::<ConfigMap>::namespaced(there.clone(), "kube-system")
-                .create(&create, &note)
+                .create(&create, &config_map)
                 .await,
         )?;
         let nodes = Api::<Node>::all(there.clone());

@@ -60,7 +60,7 @@ pub(crate) fn course(release: Release, run: impl AsyncFnOnce(&mut Journey, &mut 
 
 /// Runs one course on the newest minor, or on one after the other when the run is one on everything.
 pub(crate) fn on_the_newest(run: impl AsyncFn(&mut Journey, &mut Ground) -> Result<()>) -> Result<()> {
-    each_of_run(|release| course(release, &run))
+    each_of_run(move |release| course(release, &run))
 }
 
 /// The same for what is a course of its own on each minor.

@@ -57,7 +57,7 @@ fn come_stage_by_stage(release: Release) -> Result<()> {
 
         web.release(Hold::Machines);
         let addon = ground.complete(journey, &class, "v1").await?;
-        is_of(&addon.metadata, made.uid())?;
+        is_of(&addon.metadata, made.uid().as_deref())?;
         let all = journey.api::<ClusterAddon>().list(&ListParams::default()).await?;
         let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
         assert_eq!(names, [name_for(CLUSTER)], "one for each Cluster of ours");
@@ -66,10 +66,10 @@ fn come_stage_by_stage(release: Release) -> Result<()> {
 }
 
 /// The Cluster owns it, and it does not go without us.
-fn is_of(addon: &ObjectMeta, uid: Option<String>) -> Result<()> {
+fn is_of(addon: &ObjectMeta, uid: Option<&str>) -> Result<()> {
     let owner = addon.owner_references.iter().flatten().next().context("no owner")?;
     ensure!(
-        (owner.kind.as_str(), owner.name.as_str()) == ("Cluster", CLUSTER) && Some(&owner.uid) == uid.as_ref(),
+        (owner.kind.as_str(), owner.name.as_str()) == ("Cluster", CLUSTER) && Some(owner.uid.as_str()) == uid,
         "{owner:?}"
     );
     let finalizers = addon.finalizers.iter().flatten();

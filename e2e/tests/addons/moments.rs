@@ -1,6 +1,6 @@
 //! Every moment of a cluster's life has a stage of its own: each runs at its moment, one after the other, and what the moment comes before waits for it (A7).
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fmt::Write as _, fs};
 
 use anyhow::{Context, Result, ensure};
 use crds::{
@@ -72,7 +72,8 @@ fn with_a_stage_for_each_moment(version: &str) -> Result<StackSource> {
         let chart = chart_of(hook);
         add_chart(&source, &chart)?;
         add_object(&source, &chart, "ConfigMap", "", &chart)?;
-        stages += &format!(
+        write!(
+            stages,
             "  {}:
   - name: {chart}
     action: apply
@@ -86,7 +87,7 @@ fn with_a_stage_for_each_moment(version: &str) -> Result<StackSource> {
       conditions: gate.data.is == \"open\"
 ",
             hook.name()
-        );
+        )?;
     }
     source.write(STAGES, &stages)?;
     Ok(source)

@@ -165,8 +165,11 @@ async fn nothing_flickered(workload: &ControlPlane, before: &Before) -> Result<(
         .filter_map(|event| Some(event.object.as_ref()?.name.as_str()))
         .collect();
     ensure!(deleted == ["moved-old"], "{deleted:?} went");
-    let renames = events.filter(is_rename);
-    let mut renamed: Vec<String> = renames.iter().map(|event| event.request_uri.clone()).collect();
+    let mut renamed: Vec<String> = events
+        .filter(is_rename)
+        .iter()
+        .map(|event| event.request_uri.clone())
+        .collect();
     renamed.sort();
     let all = renamed.len();
     renamed.dedup();
@@ -290,7 +293,7 @@ fn f14_f48_add_ons_of_the_go_operator_are_taken_over_in_every_state_and_given_ba
         let before = leave(journey, &workload, &versions).await?;
         journey.options.flags.push("--allow-workload-loopback".into());
         journey.operate().await?;
-        journey.stack(STACK, json!({ "versions": versions.all() })).await?;
+        journey.stack(STACK, json!({ "versions": Versions::ALL })).await?;
         for (name, state) in OURS {
             let left = &before.left[name];
             let addon = taken_over(journey, name, left, versions.class_of(state)).await?;

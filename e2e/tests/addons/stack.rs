@@ -54,9 +54,12 @@ pub(crate) fn expected(version: &str) -> Vec<Expected> {
 
 /// These objects, those of one kind in another version of its API.
 pub(crate) fn in_version(objects: Vec<Expected>, kind: &str, api_version: &'static str) -> Vec<Expected> {
-    let other = |object: Expected| match object.kind == kind {
-        true => Expected { api_version, ..object },
-        false => object,
+    let other = |object: Expected| {
+        if object.kind == kind {
+            Expected { api_version, ..object }
+        } else {
+            object
+        }
     };
     objects.into_iter().map(other).collect()
 }

@@ -2,7 +2,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env, fs,
+    env,
+    fmt::Write as _,
+    fs,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -110,13 +112,13 @@ fn table(version: &str, types: &BTreeMap<String, Value>) -> Result<String> {
         let mut fields = String::new();
         for (field, schema) in types[name]["properties"].as_object().into_iter().flatten() {
             let word = word(schema, types, &mut wanted).with_context(|| format!("{name}.{field}"))?;
-            fields += &format!(" {field} {word}\n");
+            writeln!(fields, " {field} {word}")?;
         }
         wanted.retain(|other| !described.contains_key(short(other)) && *other != name);
         described.insert(short(name), fields);
     }
     for (name, fields) in described {
-        table += &format!("type {name}\n{fields}");
+        write!(table, "type {name}\n{fields}")?;
     }
     Ok(table)
 }

@@ -60,8 +60,8 @@ impl Place {
         let servers = try_join_all((0..arguments.servers).map(|_| Server::start())).await?;
         let shape = Shape::even(2, 1, OBJECTS);
         let stock = Stock::pack(ground.folder(), &shape, progress).await?;
-        let stack = stock.names().next().context("there is one stack")?;
-        let classes = ["v1", "v2"].map(|version| tag(stack, version));
+        let name = stock.names().next().context("there is one stack")?;
+        let classes = ["v1", "v2"].map(|version| tag(name, version));
         let certificates = Certificates::at(&ground.folder().join("hooks"))?;
         Ok(Self {
             ground,

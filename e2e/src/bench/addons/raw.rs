@@ -64,9 +64,9 @@ impl<'a> RawWriter<'a> {
     /// Does what the benchmark did at the beginning of the step, and then writes what the operator wrote. The bodies are made between the two, while no clock runs.
     pub(super) async fn write(&self, step: &Step, begin: impl AsyncFnOnce() -> Result<()>) -> Result<Raw> {
         let there = self.addons().await?;
-        let began = Instant::now();
+        let start = Instant::now();
         begin().await?;
-        let clusters_took = began.elapsed();
+        let clusters_took = start.elapsed();
         let owners = self.clusters().await?;
         let (mut writes, mut all) = (0, Vec::new());
         let nobody = (BTreeMap::new(), BTreeMap::new());
@@ -88,11 +88,11 @@ impl<'a> RawWriter<'a> {
             };
             all.push(Bodies::of(&chains, &place)?);
         }
-        let began = Instant::now();
+        let start = Instant::now();
         let sent = self.place.clients().zip(all);
         try_join_all(sent.map(|(client, bodies)| bodies.send(client, self.connections))).await?;
         Ok(Raw {
-            took: clusters_took + began.elapsed(),
+            took: clusters_took + start.elapsed(),
             clusters_took,
             writes,
         })

@@ -71,7 +71,7 @@ async fn step(
     forget_peak(operated.process)?;
     let before = Usage::of(operated.process)?;
     let marks = place.marks().await?;
-    let begun = Timestamp::now();
+    let start = Timestamp::now();
     begin().await?;
     fleet
         .until_complete(names.len(), class, &mut operated.operator, progress)
@@ -84,7 +84,7 @@ async fn step(
     let after = Usage::of(operated.process)?;
     Ok(Step {
         requests,
-        took: Duration::try_from(end.duration_since(begun)).context("it was done before it began")?,
+        took: Duration::try_from(end.duration_since(start)).context("it was done before it began")?,
         renderings: renderings(&operated.operator.metrics().await?) - rendered,
         cpu: after.cpu.saturating_sub(before.cpu),
         peak_mib: after.peak_mib,

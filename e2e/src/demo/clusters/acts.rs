@@ -195,7 +195,7 @@ impl Play<'_> {
 
     async fn mend(&mut self) -> Result<()> {
         let [_, kubernetes] = KUBERNETES;
-        let [second, faulty, next] = [self.tag("v2")?, self.pack("v3", "v3")?, self.pack("v2", "v4")?];
+        let [second, faulty, next] = [Self::tag("v2")?, self.pack("v3", "v3")?, self.pack("v2", "v4")?];
         self.subscribe("quay-1-35", &[&second, &faulty]).await?;
         self.screen.say(&format!(
             "The Cluster is given the class {faulty}, one of whose charts cannot be rendered."
@@ -259,7 +259,7 @@ impl Play<'_> {
     }
 
     /// The tag of a version that is published.
-    fn tag(&self, version: &str) -> Result<ReleaseTag> {
+    fn tag(version: &str) -> Result<ReleaseTag> {
         Ok(format!("shim-quay-1-35-{version}").parse()?)
     }
 

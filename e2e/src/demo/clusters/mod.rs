@@ -71,7 +71,7 @@ async fn play(
     let started = Instant::now();
     let pause = screen.pause(arguments.pause);
     let mut play = Play::begin(ground, screen, pause);
-    signals.unless_asked(play.all_but_the_last()).await?;
+    Box::pin(signals.unless_asked(play.all_but_the_last())).await?;
     if arguments.keep {
         look_around(&mut play);
         tokio::select! {

@@ -126,18 +126,18 @@ fn addon_row(addon: &ClusterAddon, status: &ClusterAddonStatus) -> Row {
     row(1, ("ClusterAddon", &addon.name_any()), (tone, &state), note)
 }
 
-fn stage_row(stage: &StageProgress) -> Row {
-    let (tone, state) = match stage.phase {
+fn stage_row(progress: &StageProgress) -> Row {
+    let (tone, state) = match progress.phase {
         StagePhase::Done => (Tone::Good, "done"),
         StagePhase::Pending | StagePhase::Unknown => (Tone::Busy, "next"),
         StagePhase::ApplyingOrDeleting => (Tone::Busy, "at work"),
         StagePhase::WaitingForPreCondition | StagePhase::WaitingForPostCondition => (Tone::Busy, "waiting"),
     };
-    let note = match stage.phase {
+    let note = match progress.phase {
         StagePhase::Done => None,
-        _ => stage.message.clone(),
+        _ => progress.message.clone(),
     };
-    row(1, ("Stage", &stage.name), (tone, state), note.unwrap_or_default())
+    row(1, ("Stage", &progress.name), (tone, state), note.unwrap_or_default())
 }
 
 fn object_row(object: &Resource) -> Row {

@@ -74,11 +74,11 @@ impl Play {
             done: Done::default(),
             kinds: kinds(),
         };
-        play.machine(json!({}));
+        play.machine(&json!({}));
         play
     }
 
-    fn machine(&mut self, bootstrap: Value) {
+    fn machine(&mut self, bootstrap: &Value) {
         let machine = json!({
             "metadata": { "name": "web-0", "uid": "machine" },
             "spec": { "version": "v1.34.0", "bootstrap": bootstrap },
@@ -116,7 +116,7 @@ impl Play {
             Deed::Report { kind, status, .. } => self.change(kind, json!({ "status": status })),
             Deed::Publish { owner } => self.done.published_for = owner["uid"].as_str().map(str::to_owned),
             // Cluster API copies the name.
-            Deed::Bootstrap { secret, .. } => self.machine(json!({ "dataSecretName": secret })),
+            Deed::Bootstrap { secret, .. } => self.machine(&json!({ "dataSecretName": secret })),
             Deed::Admit { machine } => {
                 self.held.admitted -= 1;
                 self.done.admitted.insert(machine);

@@ -101,7 +101,7 @@ pub(super) fn publish(journey: &Journey, bait: &Bait) -> Result<Releases> {
         let source = honest_source()?;
         if let Wrong::Source(path, text) = &hostile.wrong {
             source.write(path, text)?;
-            if path.ends_with(".tera") {
+            if Path::new(path).extension().is_some_and(|extension| extension == "tera") {
                 source.remove(VALUES)?;
             }
         }
@@ -163,9 +163,10 @@ pub(super) fn condition(name: &'static str, object: &str, expression: &str, word
 /// Stages of which the only one waits for something of these objects, each of which has a name in the expression.
 pub(super) fn stages_that_wait(objects: &[(&str, &str)], expression: &str) -> String {
     let objects = objects.iter();
-    let objects: String = objects
+    let objects: Vec<String> = objects
         .map(|(key, object)| format!("      - {{key: {key}, apiVersion: v1, {object}}}\n"))
         .collect();
+    let objects = objects.concat();
     format!(
         "{}    waitForPreCondition:\n      objects:\n{objects}      conditions: '{expression}'\n",
         HONEST[0].1

@@ -114,6 +114,8 @@ pub(super) struct Versions {
 }
 
 impl Versions {
+    pub(super) const ALL: [&'static str; 4] = ["v1", "v2", "v3", "v4"];
+
     pub(super) fn publish(journey: &Journey) -> Result<Self> {
         let note = || manifest("ConfigMap", "note", "");
         let agent = || manifest("ServiceAccount", "agent", "default");
@@ -127,10 +129,6 @@ impl Versions {
                 publish(staged()?, "v4")?,
             ],
         })
-    }
-
-    pub(super) fn all(&self) -> [&'static str; 4] {
-        ["v1", "v2", "v3", "v4"]
     }
 
     /// What the Cluster names.

@@ -121,8 +121,8 @@ fn whichever_request_to_a_workload_cluster_fails_or_event_is_lost_the_add_ons_ar
         );
         // How many requests there are depends on what happens to come together.
         ensure!(missed * 5 <= count, "{missed} of {count} lives were not disturbed");
-        let names = named.into_iter().map(|(name, _)| name).zip(lives);
-        let dates: BTreeMap<String, Dates> = names
+        let ended = named.into_iter().map(|(name, _)| name).zip(lives);
+        let dates: BTreeMap<String, Dates> = ended
             .filter_map(|(name, life)| Some((name, life.ok()?.dates)))
             .collect();
         ground.nothing_is_left(journey).await?;

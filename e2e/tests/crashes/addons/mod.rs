@@ -367,7 +367,7 @@ async fn dying(
     };
     tokio::select! {
         travelled = travelling => travelled?,
-        lived = living => lived?,
+        ended = living => ended?,
     }
     drop(proxy.strike_at(usize::MAX, Point::BeforeForwarding));
     if operator.is_none() {
