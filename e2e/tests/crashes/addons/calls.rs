@@ -22,7 +22,7 @@ use e2e::{
     journey::journey,
     positions::{every_position, positions},
 };
-use futures::future::join_all;
+use futures::{StreamExt, stream};
 use http::StatusCode;
 use jiff::Timestamp;
 
@@ -32,6 +32,8 @@ use super::{Part, Worlds, worlds};
 const FEWEST_REQUESTS: usize = 30;
 /// And more events.
 const FEWEST_EVENTS: usize = 8;
+/// More Clusters at once than one operator brings to their ends while somebody waits for each of them.
+const SIDE_BY_SIDE: usize = 32;
 /// What is not answered for so long is not answered.
 const NEVER: Duration = Duration::from_hours(1);
 /// Long enough for several writes of an operator.
@@ -103,7 +105,7 @@ fn whichever_request_to_a_workload_cluster_fails_or_event_is_lost_the_add_ons_ar
             life.with_context(|| format!("{name}: {suffering}"))
         });
         let begun = Instant::now();
-        let lives = join_all(lives).await;
+        let lives: Vec<Result<Life>> = stream::iter(lives).buffered(SIDE_BY_SIDE).collect().await;
         let count = lives.len();
         let failed: Vec<String> = lives
             .iter()
