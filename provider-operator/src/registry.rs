@@ -70,7 +70,11 @@ impl Registry {
 
 #[cfg_attr(
     not(any(feature = "docker", feature = "filestore")),
-    expect(unused_variables, reason = "the others are given nothing")
+    expect(
+        unused_variables,
+        clippy::needless_pass_by_value,
+        reason = "the others are given nothing"
+    )
 )]
 fn built(given: Given) -> Vec<(Name, Arc<dyn Provider>)> {
     Vec::from([

@@ -123,6 +123,10 @@ impl CloudArgs {
 
     /// Where clouds may be: without a provider that connects to any, nowhere.
     #[cfg(not(feature = "openstack"))]
+    #[expect(
+        clippy::unused_self,
+        reason = "with a provider that connects to clouds it is asked for them"
+    )]
     pub(crate) fn addresses(&self) -> Arc<dyn Addresses> {
         Arc::new(Nowhere)
     }

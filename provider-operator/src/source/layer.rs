@@ -67,6 +67,7 @@ impl LayerAddress {
     }
 
     /// Registry and repository.
+    #[cfg(feature = "docker")]
     pub(crate) fn repository(&self) -> &Repository {
         &self.repository
     }

@@ -1,6 +1,6 @@
 //! The second part: the life of one Cluster and its add-ons, on the real Cluster API and a workload cluster with a real API server.
 //!
-//! [`acts`] are what happens; [`ground`] is where, [`view`] what is known of it at one moment, and [`play`] shows that and waits.
+//! [`acts`] are what happens; [`ground`] is where, [`view`] what is known of it at one moment, and [`play()`] shows that and waits.
 
 mod acts;
 mod ground;
