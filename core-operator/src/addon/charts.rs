@@ -31,6 +31,7 @@ use futures::channel::mpsc::UnboundedSender;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
+use planning::addon::Values;
 use planning::next::Next;
 use planning::objects::{RenderAttempts, Rendering};
 use release::Admitted;
@@ -45,7 +46,7 @@ use self::memo::Memo;
 pub(crate) use self::memo::MemoError;
 use self::one::OneChart;
 use self::values::{Due, Evaluated, Unmade, ValuesMemory};
-pub(crate) use self::values::{GivenMarks, Occasion, ValuesSeen};
+pub(crate) use self::values::{GivenMarks, Occasion};
 use crate::charts::Charts;
 use crate::lanes::Unrendered;
 use crate::objects::{Intents, Place, Scopes};
@@ -90,7 +91,7 @@ pub(crate) struct ChartWork<'a> {
 /// What a look at the charts has found.
 #[derive(Debug)]
 pub(crate) struct Sight {
-    pub(crate) values: ValuesSeen,
+    pub(crate) values: Values,
     /// By folder: every chart of the release, once there are values.
     pub(crate) charts: BTreeMap<String, Rendering>,
     /// The charts that are made with the values of before, and why others cannot be made.
@@ -186,7 +187,7 @@ impl ChartWork<'_> {
             hidden: Hidden::default(),
             unreadable: false,
         };
-        let is_known = matches!(sight.values, ValuesSeen::Known { .. });
+        let is_known = matches!(sight.values, Values::Known { .. });
         let Some(evaluated) = memory.values.usable(self.now).filter(|_| is_known).cloned() else {
             return sight;
         };
@@ -235,7 +236,7 @@ impl ChartWork<'_> {
         }
     }
 
-    async fn values(&self, memory: &mut ValuesMemory, occasion: &Occasion) -> ValuesSeen {
+    async fn values(&self, memory: &mut ValuesMemory, occasion: &Occasion) -> Values {
         let Due::Now { holds } = memory.due(occasion, self.now) else {
             return memory.seen(self.now);
         };
@@ -245,7 +246,7 @@ impl ChartWork<'_> {
                 memory.seen(self.now)
             }
             None if holds => memory.seen(self.now),
-            None => ValuesSeen::Awaited,
+            None => Values::Awaited,
         }
     }
 

@@ -18,7 +18,7 @@ use planning::objects::{Intent, ObjectObserved, Rendering, key_of};
 use planning::topology::Topology;
 use tokio::time::Instant;
 
-use super::charts::{ChartWork, GivenMarks, Hidden, Occasion, Unusable, Usable, ValuesSeen, not_ready};
+use super::charts::{ChartWork, GivenMarks, Hidden, Occasion, Unusable, Usable, not_ready};
 use super::conditions::{Evaluated, conditions};
 use super::presence::{Sight, class_owner, release_of_class};
 use super::seen::addon_seen;
@@ -349,7 +349,7 @@ impl Subject<'_> {
                 .sources
                 .doubt(&work.files.release().tag, work.files.release().digest);
         }
-        let values = planned(looked.values);
+        let values = looked.values;
         let (mut charts, mut to_go) = (BTreeMap::new(), Vec::new());
         let status = work.addon.status.as_ref();
         let last = status.and_then(|status| status.target.as_ref());
@@ -466,15 +466,6 @@ fn unrendered(chart: &str, values: &Values) -> ChartSeen {
         Values::Awaited | Values::Known { .. } => ChartSeen::Missing {
             message: format!("the archive of the add-ons has no chart {chart}"),
         },
-    }
-}
-
-fn planned(values: ValuesSeen) -> Values {
-    match values {
-        ValuesSeen::Awaited => Values::Awaited,
-        ValuesSeen::Failed { message } => Values::Failed { message },
-        ValuesSeen::Unstable { message } => Values::Unstable { message },
-        ValuesSeen::Known { digest } => Values::Known { digest },
     }
 }
 

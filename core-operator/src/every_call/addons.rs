@@ -1,6 +1,8 @@
 //! The presence of ClusterAddons: which Clusters have one, and what becomes of it.
 
+mod kept;
 mod lives;
+mod secrets;
 mod served;
 mod shards;
 mod stages;

@@ -10,11 +10,11 @@ use planning::objects::Rendering;
 use serde_json::{Value, json};
 
 use self::world::{CLUSTER, Remembering, World, class, staged};
-use super::ValuesSeen;
 use super::bundle::MAX_TEMPLATES;
 use super::evaluation::MAX_VALUES;
 use super::memo::{SECRET_TYPE, secret_name};
 use crate::lanes::{Failed, Unrendered};
+use planning::addon::Values;
 
 /// A chart whose values are those of its cluster.
 const LIGHT: &str =
@@ -411,8 +411,8 @@ async fn template_that_looks_at_the_world_gives_no_values_and_says_where() {
     let world = World::new(&staged(&[("light", LIGHT, Some("zone: {{ env \"HOME\" }}\n"))]));
     world.cluster(&json!({}));
     let mut one = Remembering::new(&world, "one").await;
-    let sight = one.look_until(|sight| sight.values != ValuesSeen::Awaited).await;
-    let ValuesSeen::Failed { message } = &sight.values else {
+    let sight = one.look_until(|sight| sight.values != Values::Awaited).await;
+    let Values::Failed { message } = &sight.values else {
         panic!("{:?}", sight.values);
     };
     assert!(
@@ -431,7 +431,7 @@ async fn values_that_cannot_be_made_fail_the_stage_of_their_chart_alone() {
     let sight = one
         .look_until(|sight| matches!(sight.charts.get("quay"), Some(Rendering::Rendered { .. })))
         .await;
-    assert!(matches!(sight.values, ValuesSeen::Known { .. }), "{:?}", sight.values);
+    assert!(matches!(sight.values, Values::Known { .. }), "{:?}", sight.values);
     let Rendering::Failed { message, transient } = &sight.charts["light"] else {
         panic!("{:?}", sight.charts);
     };
@@ -508,9 +508,9 @@ async fn values_are_made_of_all_three_objects_and_wait_for_those_that_are_not_th
         json!({ "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "QuayCluster", "name": "b" });
     world.management.apply(&cluster);
     let mut one = Remembering::new(&world, "one").await;
-    let sight = one.look_until(|sight| sight.values != ValuesSeen::Awaited).await;
+    let sight = one.look_until(|sight| sight.values != Values::Awaited).await;
     assert!(
-        matches!(&sight.values, ValuesSeen::Failed { message } if message.contains("is not there")),
+        matches!(&sight.values, Values::Failed { message } if message.contains("is not there")),
         "{:?}",
         sight.values
     );

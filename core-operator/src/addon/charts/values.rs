@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crds::policy::HelmProfile;
 use jiff::{SignedDuration, Timestamp};
 use operator_kit::failure::chain;
+use planning::addon::Values;
 use planning::digest::digest_of_everything;
 use planning::next::Next;
 use planning::objects::RenderAttempts;
@@ -189,28 +190,6 @@ impl Unmade {
     }
 }
 
-/// How the values are, for a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ValuesSeen {
-    /// Nobody has made them yet.
-    Awaited,
-    /// They cannot be made.
-    Failed {
-        /// Why, with file and line.
-        message: String,
-    },
-    /// They change all the time without anybody having changed the Cluster.
-    Unstable {
-        /// How often.
-        message: String,
-    },
-    /// They are there.
-    Known {
-        /// Digest of the values of all charts.
-        digest: String,
-    },
-}
-
 /// When to make them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
@@ -372,21 +351,21 @@ impl ValuesMemory {
     }
 
     /// How they are.
-    pub(crate) fn seen(&self, now: Timestamp) -> ValuesSeen {
+    pub(crate) fn seen(&self, now: Timestamp) -> Values {
         let Some(last) = &self.last else {
-            return ValuesSeen::Awaited;
+            return Values::Awaited;
         };
         match &last.outcome {
-            Err(message) => ValuesSeen::Failed {
+            Err(message) => Values::Failed {
                 message: message.clone(),
             },
-            Ok(_) if self.changes.restless_until(now).is_some() => ValuesSeen::Unstable {
+            Ok(_) if self.changes.restless_until(now).is_some() => Values::Unstable {
                 message: format!(
                     "the values of the charts have changed {RESTLESS} times within an hour without anybody having changed the Cluster: \
                      their templates must not use what changes by itself, such as times and counts in a status"
                 ),
             },
-            Ok(evaluated) => ValuesSeen::Known {
+            Ok(evaluated) => Values::Known {
                 digest: evaluated.digest.clone(),
             },
         }
@@ -461,21 +440,21 @@ mod tests {
         for (number, digest) in ["x", "y", "x"].into_iter().enumerate() {
             let seconds = 10 * i64::try_from(number).unwrap();
             memory.made(occasion("a", &number.to_string()), Ok(values(digest)), at(seconds));
-            let known = ValuesSeen::Known {
+            let known = Values::Known {
                 digest: digest.to_owned(),
             };
             assert_eq!(memory.seen(at(seconds)), known, "{number}");
         }
         let last = occasion("a", "3");
         memory.made(last.clone(), Ok(values("y")), at(30));
-        assert!(matches!(memory.seen(at(30)), ValuesSeen::Unstable { .. }));
+        assert!(matches!(memory.seen(at(30)), Values::Unstable { .. }));
         assert_eq!(memory.usable(at(30)), None);
         // The first change was at ten seconds.
         let until = at(10 + 3600);
         assert_eq!(memory.next(&last, at(30)), Next::At(until));
-        assert!(matches!(memory.seen(until), ValuesSeen::Known { .. }));
+        assert!(matches!(memory.seen(until), Values::Known { .. }));
         memory.made(occasion("b", "3"), Ok(values("z")), at(31));
-        assert!(matches!(memory.seen(at(31)), ValuesSeen::Known { .. }));
+        assert!(matches!(memory.seen(at(31)), Values::Known { .. }));
     }
 
     #[test]
@@ -484,7 +463,7 @@ mod tests {
         for number in 0..100 {
             memory.made(occasion("a", &number.to_string()), Ok(values("x")), at(10 * number));
         }
-        assert!(matches!(memory.seen(at(1000)), ValuesSeen::Known { .. }));
+        assert!(matches!(memory.seen(at(1000)), Values::Known { .. }));
     }
 
     #[test]
@@ -492,10 +471,10 @@ mod tests {
         let mut memory = ValuesMemory::default();
         memory.made(occasion("a", "1"), Ok(values("x")), at(0));
         memory.made(occasion("a", "2"), Err(failed(true)), at(10));
-        assert!(matches!(memory.seen(at(10)), ValuesSeen::Known { .. }));
+        assert!(matches!(memory.seen(at(10)), Values::Known { .. }));
         assert_eq!(memory.due(&occasion("a", "2"), at(10)), Due::At(at(20)));
         memory.made(occasion("b", "2"), Err(failed(true)), at(20));
-        assert!(matches!(memory.seen(at(20)), ValuesSeen::Failed { .. }));
+        assert!(matches!(memory.seen(at(20)), Values::Failed { .. }));
     }
 
     fn of_charts(made: &[&str], failed: &[&str]) -> Arc<Evaluated> {
@@ -543,7 +522,7 @@ mod tests {
             ..of_another
         };
         memory.made(of_a_third, Ok(of_charts(&[], &["light", "quay"])), at(7));
-        let failed = ValuesSeen::Failed {
+        let failed = Values::Failed {
             message: "no light".to_owned(),
         };
         assert_eq!(memory.seen(at(7)), failed);
@@ -572,7 +551,7 @@ mod tests {
         assert!(second.duration_since(first) > first.duration_since(at(0)));
         // Nor is the API server asked all the time that does not answer.
         memory.made(same.clone(), Err(failed(true)), second);
-        assert!(matches!(memory.seen(second), ValuesSeen::Known { .. }));
+        assert!(matches!(memory.seen(second), Values::Known { .. }));
         let third = retried(&memory, second);
         assert!(third.duration_since(second) > second.duration_since(first));
         for number in 0..20 {
@@ -599,7 +578,7 @@ mod tests {
                 at(seconds),
             );
             let seen = memory.seen(at(seconds));
-            assert!(matches!(seen, ValuesSeen::Known { .. }), "{made:?}: {seen:?}");
+            assert!(matches!(seen, Values::Known { .. }), "{made:?}: {seen:?}");
             assert!(!targets.contains(&seen), "{made:?}: it is another target");
             targets.push(seen);
         }
@@ -626,6 +605,6 @@ mod tests {
             memory.due(&occasion("a", "2"), second + PAUSE),
             Due::Now { holds: true }
         );
-        assert!(matches!(memory.seen(second), ValuesSeen::Failed { .. }));
+        assert!(matches!(memory.seen(second), Values::Failed { .. }));
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::Sight;
 use super::world::{Remembering, World, staged};
-use super::{LIGHT, QUAY, ValuesSeen, config_map};
+use super::{LIGHT, QUAY, Values, config_map};
 use crate::lanes::Unrendered;
 
 /// Stands in Secrets, and must stand nowhere else.
@@ -44,10 +44,10 @@ async fn length(one: &mut Remembering<'_>) -> Value {
 async fn refused(one: &mut Remembering<'_>, words: &str) -> String {
     let is_said = |message: &String| message.contains(words);
     let sight = one
-        .look_until(|sight| matches!(&sight.values, ValuesSeen::Failed { message } if is_said(message)))
+        .look_until(|sight| matches!(&sight.values, Values::Failed { message } if is_said(message)))
         .await;
     assert!(sight.charts.is_empty(), "nothing is decided of it: {:?}", sight.charts);
-    let ValuesSeen::Failed { message } = sight.values else {
+    let Values::Failed { message } = sight.values else {
         unreachable!("they have failed");
     };
     message

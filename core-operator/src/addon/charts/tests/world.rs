@@ -18,7 +18,7 @@ use operator_kit::discovery::Discovery;
 use operator_kit::in_memory::{Served, Server, WORKLOAD};
 use operator_kit::objects::{Marked, Notice, ObjectWatches};
 use operator_kit::telemetry::{Readiness, registry};
-use planning::addon::{HolderKind, ValuesFrom};
+use planning::addon::{HolderKind, Values, ValuesFrom};
 use planning::object_key::ObjectKey;
 use planning::objects::Rendering;
 use release::pack::{self, Versioning};
@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{AddonCharts, Bundle, ChartMemory, ChartWork, GivenMarks, MemoError, Occasion, Sight, ValuesSeen};
+use super::super::{AddonCharts, Bundle, ChartMemory, ChartWork, GivenMarks, MemoError, Occasion, Sight};
 use crate::charts::{Charts, Woken};
 use crate::clusters::Mark;
 use crate::lanes::Unrendered;
@@ -355,7 +355,7 @@ impl<'a> Remembering<'a> {
     pub(super) async fn settled(&mut self) -> Sight {
         self.look_until(|sight| {
             let is_rendered = |chart: &Rendering| matches!(chart, Rendering::Rendered { .. });
-            matches!(sight.values, ValuesSeen::Known { .. }) && sight.charts.values().all(is_rendered)
+            matches!(sight.values, Values::Known { .. }) && sight.charts.values().all(is_rendered)
         })
         .await
     }
