@@ -115,9 +115,7 @@ impl Lab {
     /// A manager of Cluster API by its provider and minor: see [`crate::cluster_api`].
     pub(crate) fn manager(&self, name: &str) -> Result<&ManagerHere> {
         let manager = self.managers.get(name).filter(|manager| manager.program.is_file());
-        manager.with_context(|| {
-            format!("the lab has no {name}: run `cargo xtask setup` first, or `cargo xtask setup --matrix`")
-        })
+        manager.with_context(|| format!("the lab has no {name}: run `cargo xtask setup` first"))
     }
 
     /// What plays nodes: see [`crate::kwok`].

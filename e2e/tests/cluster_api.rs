@@ -263,12 +263,8 @@ async fn what_was_stored_before_a_minor_came_is_converted() -> Result<()> {
     control_plane.stop().await
 }
 
-/// Those that only a run on everything builds.
 #[tokio::test]
 async fn managers_of_kubeadm_and_docker_serve_beside_the_core() -> Result<()> {
-    if !Release::is_run_on_everything_or_told() {
-        return Ok(());
-    }
     let control_plane = ControlPlane::start(Options::default()).await?;
     let dump = control_plane.failure_dump();
     let client = control_plane.client();

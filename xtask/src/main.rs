@@ -58,11 +58,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Chore {
     /// Fetch and build what tests and demo need; quick when it is all there
-    Setup {
-        /// Also what `test --matrix` needs: some minutes more the first time
-        #[arg(long)]
-        matrix: bool,
-    },
+    Setup,
     /// Set up, build, and run every test of the workspace
     #[command(
         after_help = "Real releases: set STACKWRIGHT_CORPUS to the absolute path of a corpus of them, and journeys use it too.\n\n\
@@ -133,9 +129,8 @@ fn main() -> ExitCode {
 fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match chore {
-        Chore::Setup { matrix } => {
-            let parts = if *matrix { Parts::Matrix } else { Parts::All };
-            setup::run(&workspace, parts)?;
+        Chore::Setup => {
+            setup::run(&workspace, Parts::All)?;
             screen::say(&format!(
                 "the lab is ready: .lab/lab.json, parts in {}",
                 workspace.cache.display()

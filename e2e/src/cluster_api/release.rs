@@ -41,8 +41,7 @@ impl Release {
         vec![Self::V1_14]
     }
 
-    /// Whether the run is one on everything: it has the providers that the set-up builds for such a run alone. Whoever shows nothing otherwise says so for
-    /// the summary of the run.
+    /// Whether the run is one on everything. Whoever shows nothing otherwise says so for the summary of the run.
     pub fn is_run_on_everything_or_told() -> bool {
         let is_so = Self::is_run_on_everything();
         if !is_so {

@@ -1,8 +1,7 @@
 //! The managers of Cluster API in several minors, each with the CRDs and webhooks that its API server has to know of, and kwok. Built from the
 //! Go modules below `e2e/managers`; one minor is built beside clusterctl, see [`super::clusterapi`].
 //!
-//! Minors share no package: what they are built on has other versions in each. So each costs minutes of its own, and what no default test needs is
-//! built for [`Parts::Matrix`] alone.
+//! Minors share no package: what they are built on has other versions in each. So each costs minutes of its own.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -38,8 +37,6 @@ struct Source {
     manifests: Manifests,
     /// The folder of the configuration, within the module.
     config: &'static str,
-    /// Whether only a run on everything needs it.
-    is_of_matrix: bool,
 }
 
 /// Without symbols: nobody debugs these here.
@@ -102,7 +99,6 @@ const SOURCES: [Source; 7] = [
             folders: &["config/crd", "config/crd/bases", "config/webhook"],
         },
         config: "config",
-        is_of_matrix: false,
     },
     Source {
         module: &THIRD,
@@ -114,7 +110,6 @@ const SOURCES: [Source; 7] = [
             folders: &["config/crd", "config/crd/bases", "config/webhook"],
         },
         config: "config",
-        is_of_matrix: false,
     },
     Source {
         module: &SECOND,
@@ -126,7 +121,6 @@ const SOURCES: [Source; 7] = [
             folders: &["config/crd", "config/crd/bases", "config/webhook"],
         },
         config: "config",
-        is_of_matrix: false,
     },
     Source {
         module: &NEWEST,
@@ -138,7 +132,6 @@ const SOURCES: [Source; 7] = [
             folders: &["core/config/crd", "core/config/crd/bases", "core/config/webhook"],
         },
         config: "core/config",
-        is_of_matrix: false,
     },
     Source {
         module: &BOOTSTRAP,
@@ -154,7 +147,6 @@ const SOURCES: [Source; 7] = [
             ],
         },
         config: "bootstrap/kubeadm/config",
-        is_of_matrix: true,
     },
     Source {
         module: &CONTROL_PLANE,
@@ -170,7 +162,6 @@ const SOURCES: [Source; 7] = [
             ],
         },
         config: "controlplane/kubeadm/config",
-        is_of_matrix: true,
     },
     Source {
         module: &DOCKER,
@@ -186,7 +177,6 @@ const SOURCES: [Source; 7] = [
             ],
         },
         config: "infrastructure/docker/config",
-        is_of_matrix: true,
     },
 ];
 
@@ -206,9 +196,8 @@ impl Source {
     /// Whether these parts have it.
     fn is_of(&self, parts: Parts) -> bool {
         match parts {
-            Parts::Matrix => true,
             Parts::Clusters => self.module.folder == NEWEST.folder,
-            _ => !self.is_of_matrix,
+            _ => true,
         }
     }
 }

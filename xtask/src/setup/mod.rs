@@ -39,8 +39,6 @@ use crate::workspace::Workspace;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parts {
     All,
-    /// The same, and the minors and providers of Cluster API that only a run on everything needs.
-    Matrix,
     /// A control plane and the CRDs of other projects.
     ControlPlane,
     /// The same, the newest Cluster API and what plays nodes.
@@ -94,7 +92,7 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     let cache = Cache::lock(&workspace.cache)?;
     let go = Go::find(workspace, &cache)?;
     let mut lab = described(workspace);
-    let is_whole = matches!(parts, Parts::All | Parts::Matrix);
+    let is_whole = parts == Parts::All;
     // What takes seconds comes first: a machine that lacks something says so before ten minutes of building, not after.
     if parts != Parts::Helm {
         lab.crds = manifests::fetch_crds(workspace, &cache, &go)?;
