@@ -313,10 +313,10 @@ fn going(outlook: &Outlook<'_>) -> String {
         Some(Some(stage)) => format!("the Cluster is being deleted: {}", stage.words()),
         // Cluster API has been told that it may go on. With the access to the cluster goes what is known about it.
         _ if outlook.cluster.ok_to_delete => {
-            "the Cluster is being deleted, and its add-ons need nothing more before".to_owned()
+            "the Cluster is being deleted, and its add-ons need nothing more before it goes".to_owned()
         }
         Some(None) => "the Cluster is being deleted, and nothing of its add-ons holds that up".to_owned(),
-        None => "the Cluster is being deleted, and it is not known what its add-ons need before".to_owned(),
+        None => "the Cluster is being deleted, and it is not known what its add-ons need before it goes".to_owned(),
     }
 }
 

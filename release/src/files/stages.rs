@@ -9,7 +9,9 @@ use crds::release_files::{CLUSTER_ADDON_CONFIG, ClusterAddonConfig, HOOKS};
 pub(super) fn never_upgraded(config: &ClusterAddonConfig) -> Option<String> {
     let is_of_upgrade = |hook: &&&str| hook.ends_with("Upgrade");
     let stages_of = |hook: &str| config.addon_stages.get(hook).into_iter().flatten();
-    let (of_upgrade, others): (Vec<&str>, Vec<&str>) = HOOKS.iter().partition(is_of_upgrade);
+    // What goes before the end of a cluster is there for all of its life.
+    let of_life = HOOKS.iter().filter(|hook| **hook != "BeforeClusterDelete");
+    let (of_upgrade, others): (Vec<&str>, Vec<&str>) = of_life.partition(is_of_upgrade);
     let upgraded: BTreeSet<&str> = of_upgrade
         .into_iter()
         .flat_map(|hook| stages_of(hook).map(|stage| stage.name.as_str()))
@@ -50,6 +52,10 @@ mod tests {
             "{{{creation}, AfterClusterUpgrade: [{{name: ccm, action: apply}}]}}"
         ));
         assert!(of_both.is_some_and(|said| said.contains("what clusters have of cni, csi as it is")));
+        let gone_at_the_end = said(&format!(
+            "{{{creation}, BeforeClusterUpgrade: [{{name: cni, action: apply}}], BeforeClusterDelete: [{{name: csi, action: delete}}]}}"
+        ));
+        assert!(gone_at_the_end.is_some_and(|said| said.contains("what clusters have of csi as it is")));
         let deletes = said(&format!(
             "{{{creation}, BeforeClusterUpgrade: [{{name: csi, action: delete}}, {{name: cni, action: apply}}]}}"
         ));

@@ -13,8 +13,8 @@ use crate::archive::ChartIdentity;
 /// The file that makes a directory a chart.
 pub(super) const CHART: &str = "Chart.yaml";
 const IGNORE: &str = ".helmignore";
-/// Values template of a stage, read by the operators and not by Helm.
-const OVERWRITE: &str = "overwrite.yaml";
+/// Values templates of a stage, in both languages: read by the operators and not by Helm.
+const OVERWRITES: [&str; 2] = ["overwrite.yaml", "overwrite.yaml.tera"];
 
 #[derive(Deserialize)]
 pub(super) struct ChartFile {
@@ -78,9 +78,16 @@ pub(super) fn chart_files(chart: Tree) -> Result<Tree, PackError> {
 
 /// The line of Chart.yaml, from 1, that names a dependency.
 pub(super) fn line_of_dependency(chart: &Tree, name: &str) -> usize {
-    let mut lines = chart.text(CHART).unwrap_or_default().lines();
-    let line = lines.position(|line| line.contains("name:") && line.contains(name));
-    line.map_or(1, |index| index + 1)
+    let is_named = |line: &str| {
+        let is_of_name = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+        line.contains("name:") && line.split(|letter| !is_of_name(letter)).any(|word| word == name)
+    };
+    let lines = chart.text(CHART).unwrap_or_default().lines().enumerate();
+    // Above it is the name of the chart itself, which may be the same.
+    let mut listed = lines.skip_while(|(_, line)| !line.starts_with("dependencies:"));
+    listed
+        .find(|(_, line)| is_named(line))
+        .map_or(1, |(index, _)| index + 1)
 }
 
 /// The chart in this directory without what its .helmignore leaves out.
@@ -93,7 +100,7 @@ pub(super) fn without_ignored(mut chart: Tree) -> Result<Tree, PackError> {
         })?;
         chart
             .files
-            .retain(|path, _| path == OVERWRITE || path == IGNORE || !rules.ignore(path));
+            .retain(|path, _| OVERWRITES.contains(&path.as_str()) || path == IGNORE || !rules.ignore(path));
     }
     Ok(chart)
 }

@@ -243,7 +243,11 @@ fn single_chart_of_add_ons_gets_name_version_and_values() {
             ("cluster-addon/Chart.yaml".into(), chart.into()),
             ("cluster-addon/logo.png".into(), b"\x89PNG\0<< .Unknown >>\xff".to_vec()),
             ("cluster-addon/notes.swp".into(), b"".to_vec()),
-            ("cluster-addon/.helmignore".into(), b"*.swp\n".to_vec()),
+            ("cluster-addon/.helmignore".into(), b"*.swp\noverwrite*\n".to_vec()),
+            (
+                "cluster-addon/overwrite.yaml.tera".into(),
+                b"read by operators\n".to_vec(),
+            ),
             (
                 "cluster-addon-values.yaml".into(),
                 b"values: |\n  addons: << .ClusterAddonVersion >>\n".to_vec(),
@@ -263,7 +267,8 @@ fn single_chart_of_add_ons_gets_name_version_and_values() {
         [
             &format!("{top}/.helmignore"),
             &format!("{top}/Chart.yaml"),
-            &format!("{top}/logo.png")
+            &format!("{top}/logo.png"),
+            &format!("{top}/overwrite.yaml.tera")
         ]
     );
     assert_eq!(addon[&format!("{top}/logo.png")], b"\x89PNG\0<< .Unknown >>\xff");

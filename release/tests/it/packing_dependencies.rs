@@ -236,6 +236,15 @@ fn a_dependency_that_is_nowhere_is_named_with_its_line_and_what_there_is() {
         nowhere.ends_with("; charts has no version of it: put it there"),
         "{nowhere}"
     );
+    // The chart itself may have the name.
+    let chart = stack.join("cluster-addon/cni/Chart.yaml");
+    let text = fs::read_to_string(&chart).unwrap();
+    fs::write(&chart, text.replace("name: cni", "name: cilium-cni")).unwrap();
+    let refused = refusal(&stack, Some(&charts));
+    assert!(
+        refused.starts_with("stack/cluster-addon/cni/Chart.yaml:5: the dependency \"cilium\""),
+        "{refused}"
+    );
 }
 
 #[test]

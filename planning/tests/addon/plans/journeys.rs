@@ -411,7 +411,7 @@ fn stages_before_the_deletion_run_and_the_rest_goes_with_the_cluster() {
     world.second += 10;
     world.reconcile();
     let told = find(&world.status().conditions, ConditionType::Reconciling).map(|told| told.message.clone());
-    let nothing_more = "the Cluster is being deleted, and its add-ons need nothing more before";
+    let nothing_more = "the Cluster is being deleted, and its add-ons need nothing more before it goes";
     assert_eq!(told.flatten().as_deref(), Some(nothing_more));
     world.is_gone = true;
     world.reconcile();
