@@ -96,10 +96,14 @@ fn clusters_of_other_classes_go_on_at_once() {
         goes_on(&answer(&alike, Some(&by_hand), ABSENT, at(0))),
         "an annotation is anybody's"
     );
-    assert!(
-        !goes_on(&answer(&alike, None, unlisted, at(0))),
-        "whose it is is not known"
-    );
+    // Of releases and ClusterAddons either may be listed last.
+    for addons in [false, true] {
+        let unlisted = Listed { addons, ..unlisted };
+        assert!(
+            !goes_on(&answer(&alike, None, unlisted, at(0))),
+            "whose it is is not known"
+        );
+    }
     let mut begun = addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Pending)]);
     assert!(!goes_on(&answer(&alike, Some(&begun), ABSENT, at(0))));
     begun.metadata.owner_references = Some(vec![owner("uid-0")]);
