@@ -71,6 +71,12 @@ fn control_plane(name: &str) -> Value {
     })
 }
 
+/// The Cluster `wharf` is of a class of ours, and its API server has answered.
+fn with_wharf(server: &Server) {
+    server.apply(&control_plane("wharf"));
+    server.apply(&with_control_plane(cluster("wharf", TAG)));
+}
+
 /// A condition of a ClusterAddon, as `status/reason`.
 fn told(server: &Server, addon: &str, condition: &str) -> String {
     let addon = server.find(ADDON, addon);
@@ -228,8 +234,7 @@ fn what_changes_in_a_cluster_and_its_control_plane_without_being_a_fact_wakes_no
     let server = begin(None);
     looked_after(&server, &[], async |registry| {
         with_class(&server);
-        server.apply(&control_plane("wharf"));
-        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        with_wharf(&server);
         sleep(LONG).await;
         let before = reconciles(registry);
         for number in 0..30 {

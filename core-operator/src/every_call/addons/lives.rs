@@ -150,8 +150,7 @@ fn a_cluster_that_is_to_go_is_not_let_go_by_an_operator_that_has_not_listed_the_
     let server = begin(None);
     looked_after(&server, &[], async |_| {
         with_class(&server);
-        server.apply(&control_plane("wharf"));
-        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        with_wharf(&server);
         sleep(LONG).await;
         begun(&server, NAME);
     });
@@ -175,8 +174,7 @@ fn a_cluster_that_goes_right_after_its_cluster_addon_gets_another_one_until_clus
     let server = begin(None);
     looked_after(&server, &[], async |_| {
         with_class(&server);
-        server.apply(&control_plane("wharf"));
-        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        with_wharf(&server);
         let mut up = server.find(CLUSTER, "wharf");
         up["status"]["conditions"] = json!([{ "type": "ControlPlaneInitialized", "status": "True" }]);
         server.write(CLUSTER, "wharf", &Write::Status(&up));

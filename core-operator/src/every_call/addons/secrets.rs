@@ -19,8 +19,7 @@ fn f39_secrets_are_asked_for_from_the_first_cluster_of_ours_on() {
                 assert_eq!(server.calls_about("Secret", &secret), 0, "{secret}");
             }
         }
-        server.apply(&control_plane("wharf"));
-        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        with_wharf(&server);
         sleep(LONG).await;
         assert!(server.is_watched("Secret", ""));
     });
@@ -60,8 +59,7 @@ fn f39_the_way_to_a_cluster_ends_when_it_takes_a_class_of_somebody_else_before_a
         let server = begin(None);
         looked_after(&server, &[], async |_| {
             with_class(&server);
-            server.apply(&control_plane("wharf"));
-            server.apply(&with_control_plane(cluster("wharf", TAG)));
+            with_wharf(&server);
             sleep(LONG).await;
             if is_begun {
                 begun(&server, NAME);
@@ -86,8 +84,7 @@ fn what_a_cluster_takes_values_from_is_watched_by_its_label_once_one_names_it_an
     let server = begin(None);
     looked_after(&server, &[], async |registry| {
         with_class(&server);
-        server.apply(&control_plane("wharf"));
-        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        with_wharf(&server);
         sleep(LONG).await;
         assert!(!server.is_watched("Secret", labels::VALUES));
         let named = json!({ "metadata": { "annotations": { labels::VALUES_FROM: "secret/own" } } });

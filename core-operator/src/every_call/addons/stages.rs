@@ -147,8 +147,7 @@ pub(super) fn reaching_through<T>(
     let server = &reached.server;
     operated_over(Some(wires), server, (releases, flags), async |_| {
         with_class(server);
-        server.apply(&control_plane("wharf"));
-        server.apply(&with_control_plane(cluster("wharf", TAG)));
+        with_wharf(server);
         server.apply(&good_kubeconfig("t"));
         sleep(LONG).await;
         journey(&reached).await
