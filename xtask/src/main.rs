@@ -197,7 +197,7 @@ mod tests {
             ("demo --nonsense", "unexpected argument '--nonsense'"),
             (
                 "storm --journey elsewhere",
-                "possible values: install, upgrade, repair, remove, provider, shared, life, all",
+                "possible values: install, upgrade, repair, remove, provider, shared, addons, life, all",
             ),
             ("storm --seed 1 --seeds 2", "cannot be used with"),
             ("bench converge --releases 0", "0 is not in 1..=100000"),
