@@ -3,8 +3,14 @@
 use std::{fs, process::Command, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
-use kube::{Api, Client, api::PostParams};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{Node, NodeCondition},
+};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, PostParams},
+};
 use serde_json::json;
 
 use crate::{
@@ -23,8 +29,10 @@ pub struct Kwok {
 
 impl Kwok {
     /// Starts one that plays every node of a control plane, also those that others make. Pods come to a node by the scheduler, which only
-    /// runs with [`workloads`](crate::Options::workloads).
-    pub fn start(control_plane: &ControlPlane) -> Result<Self> {
+    /// runs with [`workloads`](crate::Options::workloads). One that played them before is dropped by now.
+    pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
+        let client = control_plane.client();
+        free_nodes(&client).await?;
         let lab = Lab::load()?;
         let here = lab.kwok()?;
         let folder = control_plane.folder().join("kwok");
@@ -54,7 +62,7 @@ impl Kwok {
         let log = control_plane.folder().join("kwok.log");
         Ok(Self {
             process: Process::start(&lab, "kwok", &command, &log)?,
-            client: control_plane.client(),
+            client,
         })
     }
 
@@ -84,4 +92,12 @@ impl Kwok {
         .await;
         waited.with_context(|| self.process.tail())
     }
+}
+
+/// Each kwok has a name of its own and plays a node when nobody else has its Lease. One that was killed has it for another forty seconds.
+async fn free_nodes(client: &Client) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
+    let freed = leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
+    freed.context("failed to delete the Leases of the nodes")?;
+    Ok(())
 }

@@ -298,7 +298,7 @@ async fn what_runs_on_a_played_node_is_ready_or_done_at_once() -> Result<()> {
     let control_plane = ControlPlane::start(options).await?;
     let dump = control_plane.failure_dump();
     let client = control_plane.client();
-    let kwok = Kwok::start(&control_plane)?;
+    let kwok = Kwok::start(&control_plane).await?;
     kwok.node("toy").await?;
     let pod = json!({ "containers": [{ "name": "toy", "image": "none.invalid/none" }] });
     let labels = json!({ "app": "toy" });

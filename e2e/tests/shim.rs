@@ -138,7 +138,7 @@ fn a_cluster_lives_its_whole_life(release: Release) -> Result<()> {
             };
             let workload = ControlPlane::start(options).await?;
             let dump = workload.failure_dump();
-            let _kwok = Kwok::start(&workload)?;
+            let _kwok = Kwok::start(&workload).await?;
             let _manager = Manager::start(journey.control_plane(), Provider::Core, release).await?;
             let served = Workload::at(workload.access()).await?;
             let shim = Shim::start(journey.control_plane().access(), &served).await?;

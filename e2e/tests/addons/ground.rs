@@ -113,7 +113,7 @@ impl Ground {
             ..Options::default()
         };
         let workload = ControlPlane::start(options).await?;
-        let kwok = Kwok::start(&workload)?;
+        let kwok = Kwok::start(&workload).await?;
         let served = Workload::at(workload.access()).await?;
         let (manager, shim) = manage(journey, release, &served).await?;
         Ok(Self {
@@ -152,8 +152,8 @@ impl Ground {
     }
 
     /// Pods become ready again.
-    pub(crate) fn with_kubelets(&mut self) -> Result<()> {
-        self.kwok = Some(Kwok::start(&self.workload)?);
+    pub(crate) async fn with_kubelets(&mut self) -> Result<()> {
+        self.kwok = Some(Kwok::start(&self.workload).await?);
         Ok(())
     }
 

@@ -71,7 +71,7 @@ async fn in_the_middle(journey: &mut Journey, ground: &mut Ground, next: &str) -
     set_pause(journey, Some("true")).await?;
     says_that_it_is_paused(journey, labels::PAUSED).await?;
     let mark = ground.workload.audit_log().mark().await?;
-    ground.with_kubelets()?;
+    ground.with_kubelets().await?;
     network_is_ready(ground).await?;
     answered_again(journey, Hook::BeforeClusterUpgrade, "hold").await?;
     holds_the_upgrade_up(journey).await?;

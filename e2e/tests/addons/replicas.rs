@@ -82,7 +82,7 @@ fn a8_f8_a_replica_that_does_not_lead_answers_the_hooks_and_carries_a_held_upgra
         lapse(journey, leader).await?;
         is_held_back(journey, ground).await?;
         ground.web().hold(Hold::Upgrade);
-        ground.with_kubelets()?;
+        ground.with_kubelets().await?;
         eventually(SOON, "the control plane to be told the new version", async || {
             let plane = control_plane(journey, CONTROL_PLANE).await?;
             ensure!(plane.data["spec"]["version"] == "v1.35.0", "{:#}", plane.data);

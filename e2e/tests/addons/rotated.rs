@@ -134,7 +134,7 @@ async fn follows(journey: &Journey, ground: &mut Ground, class: &str) -> Result<
     let other = ControlPlane::start(options).await?;
     ground.without_kubelets();
     let left = mem::replace(&mut ground.workload, other);
-    ground.with_kubelets()?;
+    ground.with_kubelets().await?;
     let mark = left.audit_log().mark().await?;
     ground.web().serve(&Workload::at(ground.workload.access()).await?);
     ground.complete(journey, class, "v1").await?;

@@ -96,7 +96,7 @@ fn both_together(release: Release, weather: Weather) -> Result<()> {
             is_given_up_and_begun_again(journey, ground, [&old, &new]).await?;
         }
 
-        ground.with_kubelets()?;
+        ground.with_kubelets().await?;
         eventually(SOON, "the control plane to be told the new version", async || {
             let plane = control_plane(journey, CONTROL_PLANE).await?;
             ensure!(plane.data["spec"]["version"] == "v1.35.0", "{:#}", plane.data);
@@ -143,7 +143,7 @@ async fn is_given_up_and_begun_again(journey: &mut Journey, ground: &mut Ground,
         target.is_some_and(|target| target.cluster_stack == old)
     })
     .await?;
-    ground.with_kubelets()?;
+    ground.with_kubelets().await?;
     ground.complete(journey, old, "v1").await?;
 
     lose_the_network(ground).await?;
@@ -302,7 +302,7 @@ pub(crate) async fn waits_and_does_the_rest(journey: &Journey, ground: &mut Grou
     let there = stack::ours(&client, &ground.home).await?;
     ensure!(there.contains(service), "nothing goes before all is done: {there:#?}");
 
-    ground.with_kubelets()?;
+    ground.with_kubelets().await?;
     until_addon(journey, "all stages to be done", |told| {
         told.ready && told.applied == told.target && told.stages.iter().all(|stage| stage.phase == StagePhase::Done)
     })

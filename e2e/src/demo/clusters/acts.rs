@@ -129,7 +129,7 @@ impl Play<'_> {
         self.linger().await?;
         self.screen.say("Nodes start Pods again.");
         let since = Instant::now();
-        self.ground.start_kubelets()?;
+        self.ground.start_kubelets().await?;
         self.until_complete(second, since).await?;
         let took = self
             .until("the control plane to be upgraded", since, |view| {

@@ -58,7 +58,7 @@ impl Ground {
             ..Options::default()
         });
         let workload = screen.step(what, starting).await?;
-        let kwok = Some(Kwok::start(&workload)?);
+        let kwok = Some(Kwok::start(&workload).await?);
         let served = Workload::at(workload.access()).await?;
         let shim = Shim::start(management.access(), &served).await?;
         let operating = operate(&lab, &management, folder.path(), namespace, &releases);
@@ -114,8 +114,8 @@ impl Ground {
     }
 
     /// Pods become ready again.
-    pub(super) fn start_kubelets(&mut self) -> Result<()> {
-        self.kwok = Some(Kwok::start(&self.workload)?);
+    pub(super) async fn start_kubelets(&mut self) -> Result<()> {
+        self.kwok = Some(Kwok::start(&self.workload).await?);
         Ok(())
     }
 
