@@ -275,6 +275,32 @@ fn whatever_is_the_matter_one_condition_says_it_and_ready_repeats_it_and_nothing
     }
 }
 
+/// A kubeconfig that nobody reads is not told to be missing.
+#[test]
+fn of_a_cluster_that_is_not_asked_it_is_told_so_and_not_that_its_kubeconfig_is_missing() {
+    let (world, complete) = complete();
+    let asked = AddonObserved {
+        connection: Connection::Disconnected,
+        release: ReleaseSeen::Absent,
+        ..complete
+    };
+    let mut with_objects = asked.clone();
+    with_objects.class = ClassOwner::Foreign;
+    let mut without = with_objects.clone();
+    without.status.resources.clear();
+    for (observed, severity, words) in [
+        (asked, Severity::Warning, "Secret web-kubeconfig"),
+        (with_objects, Severity::Warning, "Secret web-kubeconfig"),
+        (without, Severity::Info, "the cluster is not asked"),
+    ] {
+        let status = plan(&observed, world.now()).status;
+        let condition = find(&status.conditions, ConditionType::ClusterReady).expect("a condition");
+        let message = condition.message.as_deref().unwrap_or_default();
+        assert!(message.contains(words), "{message}");
+        assert_eq!(condition.severity, Some(severity), "{message}");
+    }
+}
+
 /// Of the values of before nobody has to know that they are: what they make is looked after like everything else.
 #[test]
 fn what_is_made_with_the_values_of_before_is_put_right_and_what_has_none_is_left() {
