@@ -335,7 +335,7 @@ fn state(
         return closed(StagePhase::Pending, None, None);
     }
     if !is_due {
-        let message = awaited(stage.opens, input.cluster);
+        let message = awaited(stage.opens, input);
         return closed(StagePhase::Pending, Some(Reason::WaitingForCluster), Some(message));
     }
     let unseen = StageSeen::default();
@@ -363,7 +363,8 @@ fn state(
 }
 
 /// What the cluster has to become before the stages of a hook run.
-fn awaited(hook: Hook, cluster: &ClusterSeen) -> String {
+fn awaited(hook: Hook, input: &CourseInput<'_>) -> String {
+    let cluster = input.cluster;
     let version = cluster.version();
     if !cluster.initialized {
         return "waits until the API server of the cluster answers".to_owned();
@@ -381,11 +382,30 @@ fn awaited(hook: Hook, cluster: &ClusterSeen) -> String {
             format!("waits until the control plane has Kubernetes {version}")
         }
         Hook::AfterWorkersUpgrade | Hook::AfterClusterUpgrade => {
-            format!("waits until all workers have Kubernetes {version}")
+            let applied = input.status.applied.as_ref();
+            let keeps_kubernetes =
+                applied.is_some_and(|applied| applied.kubernetes_version.as_deref() == Some(version));
+            if keeps_kubernetes {
+                awaited_of_class(cluster)
+            } else {
+                format!("waits until all workers have Kubernetes {version}")
+            }
         }
         Hook::BeforeClusterCreate | Hook::AfterControlPlaneInitialized | Hook::BeforeClusterDelete => {
             "waits for the cluster".to_owned()
         }
+    }
+}
+
+/// The same of the end of an upgrade of which Kubernetes is no part: nobody waits for a version there, but for the rest of the class.
+fn awaited_of_class(cluster: &ClusterSeen) -> String {
+    if !cluster.reconciled {
+        "waits until Cluster API has brought the rest of the class to the cluster".to_owned()
+    } else if cluster.workers_roll {
+        "waits until no workers are being replaced".to_owned()
+    } else {
+        let version = cluster.version();
+        format!("waits until Cluster API has ended the upgrade to Kubernetes {version}")
     }
 }
 

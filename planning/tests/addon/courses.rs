@@ -323,6 +323,61 @@ fn closed_moments() -> [ClusterSeen; 3] {
     ]
 }
 
+/// The message of the first stage that waits.
+fn waits_for(course: &Course) -> &str {
+    let current = course.current().expect("it waits");
+    assert_eq!(current.reason, Some(Reason::WaitingForCluster));
+    current.message.as_deref().expect("it says what for")
+}
+
+#[test]
+fn a_last_stage_of_an_upgrade_of_the_same_kubernetes_waits_for_the_stage_before_it_and_never_for_a_version() {
+    let layout = || {
+        listed("{BeforeClusterUpgrade: [{name: a, action: apply}], AfterClusterUpgrade: [{name: b, action: apply}]}")
+    };
+    let [edited, rolling, unknown] = closed_moments();
+    let owed = ClusterSeen {
+        pending: BTreeSet::from([Hook::AfterClusterUpgrade]),
+        ..there()
+    };
+    for (closed, words) in [
+        (
+            edited,
+            "waits until Cluster API has brought the rest of the class to the cluster",
+        ),
+        (rolling, "waits until no workers are being replaced"),
+        (
+            owed,
+            "waits until Cluster API has ended the upgrade to Kubernetes v1.33.1",
+        ),
+    ] {
+        let mut driven = Driven::new(Kind::Upgrade, layout(), target("v2", "v1.33.1"), there());
+        driven.status.applied = Some(target("v1", "v1.33.1").recorded());
+        let course = driven.look(0);
+        assert_eq!(phases(&course), [ApplyingOrDeleting, Pending]);
+        assert_eq!(course.stages[1].message, None, "it has not its turn");
+        driven.cluster = closed.clone();
+        driven.see(0, done());
+        let course = driven.look(1);
+        assert_eq!((phases(&course), waits_for(&course)), (vec![Done, Pending], words));
+        driven.cluster = there();
+        assert_eq!(phases(&driven.look(2)), [Done, ApplyingOrDeleting]);
+
+        // From another Kubernetes, or from nobody knows which, it is the workers that are waited for.
+        for applied in [None, Some(target("v1", "v1.32.9").recorded())] {
+            let mut driven = Driven::new(Kind::Upgrade, layout(), target("v2", "v1.33.1"), there());
+            driven.status.applied = applied;
+            driven.see(0, done());
+            driven.cluster = closed.clone();
+            let course = driven.look(0);
+            assert_eq!(waits_for(&course), "waits until all workers have Kubernetes v1.33.1");
+        }
+    }
+    let mut driven = Driven::new(Kind::Upgrade, layout(), target("v2", "v1.33.1"), unknown);
+    driven.status.applied = Some(target("v1", "v1.33.1").recorded());
+    assert!(waits_for(&driven.look(0)).contains("spec.controlPlaneRef"));
+}
+
 const LAST: &str = "{AfterClusterUpgrade: [
     {name: a, action: delete, timeout: 60s, waitForPreCondition: {conditions: x}, waitForPostCondition: {conditions: y}},
     {name: b, action: apply}]}";
