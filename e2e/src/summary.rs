@@ -1,7 +1,10 @@
 //! What tests say for the summary of a run, which `cargo xtask test` gathers at its end.
 
 use std::io::Write;
-use std::thread;
+use std::{env, thread};
+
+/// Set by `cargo xtask test` alone.
+const GATHERED_VARIABLE: &str = "STACKWRIGHT_SUMMARY";
 
 /// Tests show less than they could, and why: `Pods run under a stand-in of the kubelet alone`. The summary has it once.
 pub fn reduced(what: &str) {
@@ -13,9 +16,11 @@ pub fn test_is_reduced(how: &str) {
     reduced(&format!("{} {how}", thread::current().name().unwrap_or("a test")));
 }
 
-/// Something was run on this release of others.
+/// Something was run on this release of others. Said only where it is gathered: whoever runs one test, or the demo, knows.
 pub fn ran_on(release: &str) {
-    say(&format!("RAN ON: {release}\n"));
+    if env::var_os(GATHERED_VARIABLE).is_some() {
+        say(&format!("RAN ON: {release}\n"));
+    }
 }
 
 /// Not by a macro: the harness of tests keeps what those write to itself when a test passes. A test does not fail because nobody hears what it says.

@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Seek},
     path::Path,
     process::{Child, Command, Stdio},
     sync::mpsc::{self, Receiver},
@@ -32,6 +32,8 @@ struct Demo {
     child: Child,
     lines: Receiver<String>,
     seen: Vec<String>,
+    /// What it writes to standard error, which is on the same screen.
+    errors: fs::File,
     temporary: TempDir,
 }
 
@@ -39,11 +41,14 @@ impl Demo {
     fn start(arguments: &[&str]) -> Result<Self> {
         let temporary = tempfile::tempdir()?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+        let errors = tempfile::tempfile()?;
         command.arg("demo").args(arguments).env("TMPDIR", temporary.path());
+        // It is not a test itself, even where one runs it.
+        command.env_remove("STACKWRIGHT_SUMMARY");
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit());
+            .stderr(errors.try_clone()?);
         let mut child = command.spawn().context("failed to start the demo")?;
         let output = BufReader::new(child.stdout.take().context("no output")?);
         let (sender, lines) = mpsc::channel();
@@ -58,6 +63,7 @@ impl Demo {
             child,
             lines,
             seen: Vec::new(),
+            errors,
             temporary,
         })
     }
@@ -80,13 +86,16 @@ impl Demo {
         Ok(kill_process(id, signal)?)
     }
 
-    /// Reads to the end; the answer is the exit code, and everything that was told.
+    /// Reads to the end; the answer is the exit code, and everything that was told, errors last.
     fn end(&mut self) -> Result<(Option<i32>, String)> {
         while let Ok(line) = self.lines.recv_timeout(LINE_DEADLINE) {
             self.seen.push(line);
         }
         let status = self.child.wait()?;
-        Ok((status.code(), self.seen.join("\n")))
+        let mut told = self.seen.join("\n") + "\n";
+        self.errors.rewind()?;
+        self.errors.read_to_string(&mut told)?;
+        Ok((status.code(), told))
     }
 
     /// Neither a process that works in its folder nor anything in the folder is left.
@@ -222,6 +231,7 @@ async fn the_second_part_tells_the_life_of_a_cluster_and_its_add_ons() -> Result
         "In numbers",
     ];
     in_this_order(&told, expected)?;
+    assert!(!told.contains("RAN ON"), "that is for the summary of tests: {told}");
     assert!(!told.contains('\x1b'), "no escape sequences without a terminal");
     demo.left_nothing().await
 }

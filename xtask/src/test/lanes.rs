@@ -72,6 +72,8 @@ struct Running {
 const CALLS: &str = "STACKWRIGHT_CALLS";
 const MATRIX: &str = "STACKWRIGHT_MATRIX";
 pub(super) const POSITIONS: &str = "STACKWRIGHT_POSITIONS";
+/// What is said for the summary alone is gathered.
+const SUMMARY: &str = "STACKWRIGHT_SUMMARY";
 
 impl Surroundings<'_> {
     /// Says it to a program that is to be started. What somebody has set by hand stays.
@@ -80,6 +82,7 @@ impl Surroundings<'_> {
             Some(folder) => command.env(CALLS, folder),
             None => command.env_remove(CALLS),
         };
+        command.env(SUMMARY, "1");
         if self.matrix {
             command.env(MATRIX, "1");
         }
@@ -198,7 +201,9 @@ mod tests {
             set.map(|(name, value)| format!("{}={}", name.display(), value.display()))
                 .collect::<Vec<_>>()
         };
-        let all: [&[&str]; 3] = [&[], &["STACKWRIGHT_MATRIX=1"], &["STACKWRIGHT_POSITIONS=all"]];
-        assert_eq!([told(false, false), told(true, false), told(false, true)], all);
+        let summary = "STACKWRIGHT_SUMMARY=1";
+        assert_eq!(told(false, false), [summary]);
+        assert_eq!(told(true, false), ["STACKWRIGHT_MATRIX=1", summary]);
+        assert_eq!(told(false, true), ["STACKWRIGHT_POSITIONS=all", summary]);
     }
 }
