@@ -9,15 +9,15 @@ use std::{
 
 use super::{
     picture::{GONE, Id, Row, Tone},
-    text::{count, wrap},
+    text::{count, shorten, wrap},
 };
 
 /// How long a change waits for others like it: as long as they keep coming, but never so long that anybody who reads along minds.
 const MOMENT: Duration = Duration::from_millis(150);
 const LONG: Duration = Duration::from_millis(600);
 /// What others say may be long; those who want all of it find it where the story goes on.
-const LONGEST: usize = 2;
-/// Before the second line of a change.
+const LONGEST: usize = 4;
+/// Before the further lines of a change.
 const INDENT: &str = "            ";
 
 /// Changes that nobody was told yet.
@@ -116,11 +116,8 @@ impl Group {
             _ => note.clone(),
         };
         let note = if note.is_empty() { note } else { format!(" ({note})") };
-        let mut lines = wrap(&format!("{who}: {state}{note}"), columns - INDENT.len());
-        if lines.len() > LONGEST {
-            lines.truncate(LONGEST);
-            lines[LONGEST - 1].push('…');
-        }
+        let lines = wrap(&format!("{who}: {state}{note}"), columns - INDENT.len());
+        let lines = shorten(lines, LONGEST);
         let time = format!("{:8.2} s  ", self.at.as_secs_f64());
         let starts = [time.as_str()].into_iter().chain(std::iter::repeat(INDENT));
         starts
@@ -209,11 +206,11 @@ mod tests {
     }
 
     #[test]
-    fn object_with_something_to_tell_has_a_line_of_its_own_and_not_more_than_two() {
+    fn object_with_something_to_tell_has_lines_of_its_own_and_of_many_the_first_and_the_last() {
         let mut changes = Changes::default();
         let mut after = release("synced");
         after[1].note = "mended after 49 ms".to_owned();
-        after[2].note = "for a reason that takes many words ".repeat(9);
+        after[2].note = "for a reason that takes many words ".repeat(9) + "at /spec/the/place";
         changes.take(&release("synced"), &after, Duration::from_secs(7));
         assert_eq!(
             changes.tell(60),
@@ -221,6 +218,8 @@ mod tests {
                 "    7.00 s  Class v1: synced (mended after 49 ms)",
                 "    7.00 s  Template v1-a: synced (for a reason that takes",
                 "            many words for a reason that takes many words…",
+                "            that takes many words for a reason that takes",
+                "            many words at /spec/the/place)",
             ]
         );
     }

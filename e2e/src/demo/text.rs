@@ -24,11 +24,11 @@ pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Lines of at most `room` columns, broken at spaces; a longer word has a line of its own, cut. What moves a cursor is left out.
+/// Lines of at most `room` columns, broken at spaces; a longer word has a line of its own, cut in its middle. What moves a cursor is left out.
 pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
-        let word = cut(&printable(word), room);
+        let word = cut_middle(&printable(word), room);
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(&word),
             Some(line) if width(line) + 1 + width(&word) <= room => {
@@ -71,15 +71,51 @@ pub(super) fn cut_front(text: &str, room: usize) -> String {
     backwards(&cut(&backwards(text), room))
 }
 
+/// Both ends of a text in at most `room` columns, with a mark when something between them is missing.
+fn cut_middle(text: &str, room: usize) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let end = cut_front(text, room / 2 + 1);
+    format!("{}{}", cut(text, room - room / 2), end.trim_start_matches('…'))
+}
+
+/// At most so many lines, with a mark where some from the middle are missing: what others tell begins with what it is about, and ends with the place or the
+/// value that somebody looks for.
+pub(super) fn shorten(mut lines: Vec<String>, most: usize) -> Vec<String> {
+    if lines.len() <= most {
+        return lines;
+    }
+    let end = lines.split_off(lines.len() - most / 2);
+    lines.truncate(most - most / 2);
+    if let Some(line) = lines.last_mut() {
+        line.push('…');
+    }
+    lines.extend(end);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lines_break_at_spaces_and_longer_words_are_cut() {
+    fn lines_break_at_spaces_and_longer_words_lose_their_middle() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("a verylongword b", 8), ["a", "verylon…", "b"]);
+        assert_eq!(wrap("a verylongword b", 8), ["a", "ver…word", "b"]);
         assert_eq!(wrap("", 8), [""]);
+        assert_eq!(
+            (cut_middle("word", 1), cut_middle("word", 0)),
+            ("…".into(), String::new())
+        );
+    }
+
+    #[test]
+    fn of_too_many_lines_the_first_and_the_last_are_kept() {
+        let lines = |text: &str| wrap(text, 1);
+        assert_eq!(shorten(lines("a b c"), 3), ["a", "b", "c"]);
+        assert_eq!(shorten(lines("a b c d e f"), 4), ["a", "b…", "e", "f"]);
+        assert_eq!(shorten(lines("a b c d e f"), 3), ["a", "b…", "f"]);
     }
 
     #[test]

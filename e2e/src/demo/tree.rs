@@ -2,7 +2,7 @@
 
 use super::{
     picture::{Row, Tone},
-    text::{count, cut, cut_front, printable, width, wrap},
+    text::{count, cut, cut_front, printable, shorten, width, wrap},
 };
 
 /// From this width on, names stand in full.
@@ -136,19 +136,15 @@ fn lines_of(row: &Row, branch: &Branch, columns: usize) -> Vec<Line> {
     }
     let beside = wrap(&row.note, columns.saturating_sub(note_column));
     if let [note] = beside.as_slice()
-        && !note.ends_with('…')
+        && !note.contains('…')
     {
         line.0.push((Ink::Faint, format!("{}{note}", " ".repeat(gap))));
         return vec![line];
     }
     let below = wrap(&row.note, columns.saturating_sub(width(&branch.next) + 1));
-    let missing = below.len() > NOTE_LINES;
-    let notes = below.into_iter().take(NOTE_LINES).enumerate().map(|(index, mut text)| {
-        if missing && index + 1 == NOTE_LINES {
-            text.push('…');
-        }
-        Line(vec![(Ink::Faint, branch.next.clone()), (Ink::Of(row.tone), text)])
-    });
+    let notes = shorten(below, NOTE_LINES)
+        .into_iter()
+        .map(|text| Line(vec![(Ink::Faint, branch.next.clone()), (Ink::Of(row.tone), text)]));
     [line].into_iter().chain(notes).collect()
 }
 
