@@ -75,13 +75,14 @@ impl View {
         let Some(addon) = &self.addon else { return rows };
         let status = self.status();
         rows.push(addon_row(addon, &status));
+        // Those that no stage of now is about belong to the add-ons as a whole; below the last stage they would count as its own.
+        let has_no_stage = |row: &&Resource| !status.stages.iter().any(|stage| stage.name == row.stage);
+        rows.extend(status.resources.iter().filter(has_no_stage).map(object_row));
         for stage in &status.stages {
             rows.push(stage_row(stage));
             let objects = status.resources.iter().filter(|row| row.stage == stage.name);
             rows.extend(objects.map(object_row));
         }
-        let has_no_stage = |row: &&Resource| !status.stages.iter().any(|stage| stage.name == row.stage);
-        rows.extend(status.resources.iter().filter(has_no_stage).map(object_row));
         rows
     }
 
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_stand_below_the_stage_whose_chart_they_are_of() -> Result<()> {
+    fn objects_stand_below_the_stage_whose_chart_they_are_of_and_others_below_their_clusteraddon() -> Result<()> {
         let object = |name: &str, stage: &str, status: &str| json!({ "kind": "ConfigMap", "name": name, "stage": stage, "status": status });
         let view = view(&json!({
             "stages": [
@@ -214,11 +215,11 @@ mod tests {
             [
                 (0, "web", "changing"),
                 (1, "cluster-addon-web", "new"),
+                (2, "old", "synced"),
                 (1, "network", "waiting"),
                 (2, "routes", "synced"),
                 (1, "lighthouse", "next"),
                 (2, "note", "waiting"),
-                (2, "old", "synced"),
             ]
         );
         assert_eq!(view.waits("network").as_deref(), Some("no replica"));
