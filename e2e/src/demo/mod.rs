@@ -21,7 +21,7 @@ mod text;
 mod tree;
 mod watches;
 
-use std::{path::Path, process::ExitCode, time::Instant};
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, Result};
 
@@ -87,8 +87,7 @@ async fn play(
     screen: &mut Screen,
     signals: &mut Signals,
 ) -> Result<(), Stop> {
-    let started = Instant::now();
-    screen.heading(match arguments.provider {
+    screen.begin(match arguments.provider {
         DemoProvider::None => "Stackwright: the life of one ClusterStack on a real Kubernetes API server",
         DemoProvider::Filestore => {
             "Stackwright: the life of one ClusterStack and its node images, which come into a directory"
@@ -121,7 +120,7 @@ async fn play(
         tally: play.picture.tally(),
         writes: metrics.iter().map(Writes::counted_in).sum(),
         images: play.images_played(),
-        elapsed: started.elapsed(),
+        elapsed: play.screen.elapsed(),
         waited: play.waited,
     };
     play.screen.leave();

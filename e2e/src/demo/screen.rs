@@ -47,6 +47,7 @@ const BOLD: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 
 pub(super) struct Screen {
+    /// When the part began that is told.
     started: Instant,
     coloured: bool,
     /// Present on a terminal.
@@ -87,6 +88,20 @@ impl Screen {
     /// How long those who watch are given to read; nobody else waits.
     pub(super) fn pause(&self, seconds: u64) -> Duration {
         Duration::from_secs(if self.is_live() { seconds } else { 0 })
+    }
+
+    /// Begins a part. It has a clock of its own, by which changes are told and the part is measured in the end.
+    pub(super) fn begin(&mut self, title: &str) {
+        self.heading(title);
+        self.started = Instant::now();
+        if self.live.is_none() {
+            self.say("The seconds at the left are counted from here.");
+        }
+    }
+
+    /// How long the part has taken.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Begins a chapter.
@@ -202,7 +217,7 @@ impl Screen {
     pub(super) fn show(&mut self, rows: Vec<Row>) {
         let before = std::mem::replace(&mut self.rows, rows);
         if self.live.is_none() {
-            self.changes.take(&before, &self.rows, self.started.elapsed());
+            self.changes.take(&before, &self.rows, self.elapsed());
             self.refresh();
         } else if before != self.rows {
             self.refresh();
@@ -213,7 +228,7 @@ impl Screen {
     pub(super) fn refresh(&mut self) {
         let is_time = match &self.live {
             Some(live) => live.drawn.is_empty() || live.drawn_at.elapsed() >= FRAME,
-            None => self.changes.are_due(self.started.elapsed()),
+            None => self.changes.are_due(self.elapsed()),
         };
         if is_time {
             self.put(&[]);

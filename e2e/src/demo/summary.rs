@@ -18,7 +18,7 @@ pub(super) struct Summary {
     pub(super) tally: Tally,
     pub(super) writes: Writes,
     pub(super) images: Option<ImagesPlayed>,
-    /// From the first line on.
+    /// From the first line of the part on.
     pub(super) elapsed: Duration,
     /// How much of it passed from what was done to what it leads to.
     pub(super) waited: Duration,

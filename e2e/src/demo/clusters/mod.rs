@@ -7,8 +7,6 @@ mod ground;
 mod play;
 mod view;
 
-use std::time::Instant;
-
 use anyhow::Result;
 
 use self::{ground::Ground, play::Play};
@@ -20,7 +18,7 @@ use crate::arguments::DemoArguments;
 
 /// Plays. The answer is the exit code; nothing stays behind but what a failure is explained by.
 pub(super) async fn run(arguments: &DemoArguments, screen: &mut Screen, signals: &mut Signals) -> Result<u8> {
-    screen.heading("Stackwright: the life of one Cluster and its add-ons on the real Cluster API");
+    screen.begin("Stackwright: the life of one Cluster and its add-ons on the real Cluster API");
     screen.say(
         "It takes about a minute where little else runs. Cluster API and both API servers are real. Played are those who would make machines: a provider \
          of hosted control planes, and kwok for the kubelets.",
@@ -68,7 +66,6 @@ async fn play(
     screen: &mut Screen,
     signals: &mut Signals,
 ) -> Result<(), Stop> {
-    let started = Instant::now();
     let pause = screen.pause(arguments.pause);
     let mut play = Play::begin(ground, screen, pause);
     Box::pin(signals.unless_asked(play.all_but_the_last())).await?;
@@ -86,7 +83,8 @@ async fn play(
     screen.fact(
         "add-ons",
         &format!(
-            "{} objects of two charts, 2 repaired, 1 faulty release explained and mended",
+            "{} objects of two charts; 2 that somebody had broken were put back; 1 release could not be rendered, which was told with the reason, and the next \
+             took its place",
             told.objects
         ),
     );
@@ -98,7 +96,7 @@ async fn play(
         "seconds",
         &format!(
             "{:.1} in all, {:.1} of them waiting for Cluster API and the operator",
-            started.elapsed().as_secs_f64(),
+            screen.elapsed().as_secs_f64(),
             waited.as_secs_f64()
         ),
     );
