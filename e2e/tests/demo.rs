@@ -150,6 +150,20 @@ fn number(told: &str, key: &str, word: &str) -> Result<u32> {
     Ok(number.parse()?)
 }
 
+/// The seconds of the last change, and those of the whole part, rounded up.
+fn seconds(told: &str) -> Result<(f64, f64)> {
+    let changes = told
+        .lines()
+        .filter_map(|line| line.trim_start().split_once(" s  ")?.0.parse::<f64>().ok());
+    let whole = told
+        .lines()
+        .rev()
+        .find_map(|line| line.trim_start().strip_prefix("seconds")?.split_whitespace().next());
+    let last = changes.fold(0.0, f64::max);
+    let whole: f64 = whole.with_context(|| format!("no seconds in:\n{told}"))?.parse()?;
+    Ok((last, whole + 0.1))
+}
+
 /// Fails unless these texts are there one after the other.
 fn in_this_order<'a>(told: &str, expected: impl IntoIterator<Item = &'a str>) -> Result<()> {
     let mut rest = told;
@@ -221,7 +235,10 @@ async fn the_second_part_tells_the_life_of_a_cluster_and_its_add_ons() -> Result
         "Nodes start Pods again.",
         "Cluster API upgraded Kubernetes to v1.35.0",
         "3/5  Somebody breaks two add-ons",
-        "Both were back after",
+        "kubectl -n kube-system delete deployment cluster-addon-network",
+        "kubectl -n quay edit configmap cluster-addon-lighthouse",
+        "Both were put back: a new Deployment",
+        "put back ",
         "4/5  A faulty release, and the next",
         "its ClusterAddon says what is wrong",
         "set lamp",
@@ -231,6 +248,10 @@ async fn the_second_part_tells_the_life_of_a_cluster_and_its_add_ons() -> Result
         "In numbers",
     ];
     in_this_order(&told, expected)?;
+    let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("/data/region, changed by somebody"), "{told}");
+    let (last, all) = seconds(&told)?;
+    assert!(last <= all, "told by the clock of the whole part: {told}");
     assert!(!told.contains("RAN ON"), "that is for the summary of tests: {told}");
     assert!(!told.contains('\x1b'), "no escape sequences without a terminal");
     demo.left_nothing().await

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use crds::{ClusterStack, ClusterStackRelease, cluster_addon::name_for, labels, names::ReleaseTag};
+use crds::{ClusterStack, ClusterStackRelease, cluster_addon::name_for, events::Happening, labels, names::ReleaseTag};
 use e2e::{
     eventually,
     shim::{Hold, cluster},
@@ -11,7 +11,7 @@ use e2e::{
 };
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Pod},
+    core::v1::{ConfigMap, Event, Pod},
 };
 use kube::{
     Api, ResourceExt,
@@ -155,18 +155,21 @@ impl Play<'_> {
     }
 
     async fn damage(&mut self, class: &ReleaseTag) -> Result<()> {
-        self.screen.say(
-            "In the workload cluster, somebody deletes the network and, at the same moment, changes what the lighthouse tells:",
-        );
-        self.screen.quote(&format!(
-            "kubectl -n {} delete deployment {}\nkubectl -n {} edit configmap {}",
-            NETWORK.0, NETWORK.1, NOTE.0, NOTE.1
-        ));
-        self.linger().await?;
         let client = self.ground.workload_client();
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), NETWORK.0);
         let notes: Api<ConfigMap> = Api::namespaced(client, NOTE.0);
         let (network, note) = tokio::try_join!(deployments.get(NETWORK.1), notes.get(NOTE.1))?;
+        let region = note.data.as_ref().and_then(|data| data.get("region"));
+        let region = region.context("the lighthouse tells no region")?;
+        self.screen.say(
+            "In the workload cluster, somebody deletes the Deployment of the network and, at the same moment, writes another region into the ConfigMap of the \
+             lighthouse:",
+        );
+        self.screen.quote(&format!(
+            "kubectl -n {} delete deployment {}\nkubectl -n {} edit configmap {}   # region: {region}  →  {SCRIBBLE}",
+            NETWORK.0, NETWORK.1, NOTE.0, NOTE.1
+        ));
+        self.linger().await?;
         let intruder = PatchParams {
             field_manager: Some(INTRUDER.to_owned()),
             ..PatchParams::default()
@@ -179,18 +182,38 @@ impl Play<'_> {
             notes.patch(NOTE.1, &intruder, &scribble)
         );
         done.context("failed to break the add-ons")?;
-        self.screen.working(Some("waiting for both to be repaired"));
-        eventually(SOON, "both to be repaired", async || {
-            let (other, told) = tokio::try_join!(deployments.get(NETWORK.1), notes.get(NOTE.1))?;
-            ensure!(other.uid() != network.uid() && told.data == note.data, "not yet");
-            Ok::<_, anyhow::Error>(())
-        })
-        .await?;
-        let took = since.elapsed();
-        self.screen.working(None);
+        let both = async { tokio::try_join!(is_back(&deployments, &network, since), is_mended(&notes, &note, since)) };
+        let (back, mended) = self.until_over("both to be repaired", both).await?;
         self.until_complete(class, since).await?;
-        self.screen.good(&format!("Both were back after {}.", short(took)));
+        self.screen.good(&format!(
+            "Both were put back: a new Deployment {} was there after {}, and in the ConfigMap {} the region was {region} again after {}. The ClusterAddon has an \
+             event that tells of it:",
+            NETWORK.1,
+            short(back),
+            NOTE.1,
+            short(mended)
+        ));
+        let told = self.told_of_repairs().await?;
+        self.screen.quote(&told);
         Ok(())
+    }
+
+    /// What events of the ClusterAddon say of what was put back, as soon as they tell of both objects.
+    async fn told_of_repairs(&self) -> Result<String> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), self.ground.namespace());
+        let of_repairs = ListParams::default().fields(&format!(
+            "involvedObject.kind=ClusterAddon,involvedObject.name={},reason={}",
+            name_for(CLUSTER),
+            Happening::DriftCorrected
+        ));
+        eventually(SOON, "events about both", async || {
+            let messages = events.list(&of_repairs).await?.into_iter();
+            let told: Vec<_> = messages.filter_map(|event| event.message).collect();
+            let told = told.join("\n");
+            ensure!(told.contains(NETWORK.1) && told.contains(NOTE.1), "they say {told:?}");
+            Ok::<_, anyhow::Error>(told)
+        })
+        .await
     }
 
     async fn mend(&mut self) -> Result<()> {
@@ -321,4 +344,24 @@ impl Play<'_> {
         edited.context("failed to edit the Cluster")?;
         Ok(since)
     }
+}
+
+/// Waits until what was deleted is there again; the answer is how long that took.
+async fn is_back(deployments: &Api<Deployment>, deleted: &Deployment, since: Instant) -> Result<Duration> {
+    eventually(SOON, "the Deployment to be made again", async || {
+        let now = deployments.get(&deleted.name_any()).await?;
+        ensure!(now.uid() != deleted.uid(), "it is not gone yet");
+        Ok::<_, anyhow::Error>(since.elapsed())
+    })
+    .await
+}
+
+/// Waits until what was edited is as before; the answer is how long that took.
+async fn is_mended(notes: &Api<ConfigMap>, before: &ConfigMap, since: Instant) -> Result<Duration> {
+    eventually(SOON, "the ConfigMap to be put back", async || {
+        let now = notes.get(&before.name_any()).await?;
+        ensure!(now.data == before.data, "it has {:?}", now.data);
+        Ok::<_, anyhow::Error>(since.elapsed())
+    })
+    .await
 }

@@ -100,12 +100,27 @@ impl<'a> Play<'a> {
         Ok(took)
     }
 
+    /// Waits for what the status of our objects does not tell, and goes on showing what happens. `what` completes the sentence "waiting for …".
+    pub(super) async fn until_over<T>(&mut self, what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.screen.working(Some(&format!("waiting for {what}")));
+        let begun = Instant::now();
+        tokio::pin!(work);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut work => break outcome,
+                looked = self.beat() => looked?,
+            }
+        };
+        self.waited += begun.elapsed();
+        self.screen.working(None);
+        outcome
+    }
+
     /// Leaves those who watch the time to read, while the world goes on.
     pub(super) async fn linger(&mut self) -> Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < self.pause {
-            self.look().await?;
-            sleep(BEAT).await;
+            self.beat().await?;
         }
         self.ground.check()
     }
@@ -113,9 +128,15 @@ impl<'a> Play<'a> {
     /// Goes on showing what happens, for ever.
     pub(super) async fn watch(&mut self) -> Result<()> {
         loop {
-            self.look().await?;
-            sleep(BEAT).await;
+            self.beat().await?;
         }
+    }
+
+    /// A look, and the time until the next one.
+    async fn beat(&mut self) -> Result<()> {
+        self.look().await?;
+        sleep(BEAT).await;
+        Ok(())
     }
 
     /// Sees what is there now and shows it.
