@@ -192,7 +192,7 @@ Exit status:
      the line then begins with \"nothing changed since\" and the newest release
   1  no release was made; standard error says why
   2  wrong usage
-  3  the release is there, but standard output could not be written";
+  3  the release is there, or there is nothing to release, but standard output could not be written";
 
 #[cfg(test)]
 mod tests {

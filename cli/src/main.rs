@@ -6,7 +6,11 @@ mod manifests;
 mod registries;
 mod release_create;
 
-use std::{error::Error, io, process::ExitCode};
+use std::{
+    error::Error,
+    io::{self, ErrorKind},
+    process::ExitCode,
+};
 
 use clap::Parser;
 use crds::conditions::one_line;
@@ -35,6 +39,14 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         }
+    }
+}
+
+/// What came of writing to standard output. Who reads no further has seen enough.
+fn heard(printed: io::Result<()>) -> io::Result<()> {
+    match printed {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::{
     error::Error,
-    io::{self, ErrorKind, Write},
+    io::{self, Write},
 };
 
 use crds::manifests::{self, Installation};
 
-use crate::arguments::{Part, PrintManifests};
+use crate::{
+    arguments::{Part, PrintManifests},
+    heard,
+};
 
 /// What is printed where nothing is named: cert-manager need not be there, and before an operator serves the webhooks with a certificate that they
 /// trust, nobody could create a Cluster of ours.
@@ -35,11 +38,8 @@ pub(crate) fn run(arguments: &PrintManifests, out: &mut impl Write) -> Result<()
             text.push_str(&manifest);
         }
     }
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Who reads no further has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        printed => Ok(printed.map_err(Unprinted)?),
-    }
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    Ok(heard(printed).map_err(Unprinted)?)
 }
 
 fn of_crds(part: Part) -> manifests::Part {

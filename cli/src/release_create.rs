@@ -2,11 +2,11 @@
 
 use std::{
     error::Error,
-    io::{self, ErrorKind, Write},
+    io::{self, Write},
     path::PathBuf,
 };
 
-use crds::conditions::one_line;
+use crds::{conditions::one_line, names::ReleaseTag};
 use release::{
     FileRef,
     pack::{self, Packed, Packing, Preparation, Supplied, Supply, Versioning},
@@ -15,16 +15,26 @@ use release::{
 use crate::{
     arguments::CreateRelease,
     class::{self, Class},
-    registries,
+    heard, registries,
 };
 
-/// The release was made, and then standard output could not be written.
+/// What was to be done is done, and then standard output could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("the release is in {}, but standard output cannot be written", directory.display())]
-pub(crate) struct Untold {
-    directory: PathBuf,
-    #[source]
-    source: io::Error,
+pub(crate) enum Untold {
+    /// A release was made.
+    #[error("the release is in {}, but standard output cannot be written", directory.display())]
+    Made {
+        directory: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// There was none to be made.
+    #[error("nothing changed since {since}, so no release was made, but standard output cannot be written")]
+    Unchanged {
+        since: ReleaseTag,
+        #[source]
+        source: io::Error,
+    },
 }
 
 pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
@@ -60,19 +70,18 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
             }
             let class = class::render(&prepared)?;
             let packed = prepared.write()?;
-            match print(&packed, &class, out) {
-                // Who reads no further has seen enough; the release is there.
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-                printed => printed.map_err(|source| Untold {
-                    directory: packed.directory.clone(),
-                    source,
-                })?,
-            }
+            heard(print(&packed, &class, out)).map_err(|source| {
+                let directory = packed.directory.clone();
+                Untold::Made { directory, source }
+            })?;
         }
-        Preparation::Unchanged { since } => writeln!(
-            out,
-            "nothing changed since {since}, so no release was made; give a --version to make one nevertheless"
-        )?,
+        Preparation::Unchanged { since } => {
+            let printed = writeln!(
+                out,
+                "nothing changed since {since}, so no release was made; give a --version to make one nevertheless"
+            );
+            heard(printed).map_err(|source| Untold::Unchanged { since, source })?;
+        }
     }
     Ok(())
 }
@@ -98,8 +107,8 @@ fn print(packed: &Packed, class: &Class, out: &mut impl Write) -> io::Result<()>
         Packing::AlreadyThere => "is there already, with the same content",
     };
     let class = match objects {
-        Some(1) => "1 object".to_owned(),
-        Some(number) => format!("{number} objects"),
+        Some(1) => "class of 1 object".to_owned(),
+        Some(number) => format!("class of {number} objects"),
         None => "class not tried out".to_owned(),
     };
     writeln!(out, "{tag} ({class}) {done}: {}", directory.display())?;

@@ -43,7 +43,7 @@ mod journeys {
         let printed = text(&made.stdout);
         assert!(
             printed.starts_with(&format!(
-                "docker-harbor-1-34-v1 (7 objects) created: {}\n",
+                "docker-harbor-1-34-v1 (class of 7 objects) created: {}\n",
                 release.display()
             )),
             "{printed}"
@@ -447,29 +447,34 @@ mod journeys {
             &stack,
             path(output.path()),
         ];
-        let told = Command::new("bash").arg("-c").args(arguments).output().unwrap();
-        assert_eq!((text(&told.stdout), text(&told.stderr)), ("0\n", ""));
-        assert!(output.path().join("docker-harbor-1-34-v1/metadata.yaml").is_file());
+        for what in ["a release is made", "nothing changed"] {
+            let told = Command::new("bash").arg("-c").args(arguments).output().unwrap();
+            assert_eq!((text(&told.stdout), text(&told.stderr)), ("0\n", ""), "{what}");
+            assert!(output.path().join("docker-harbor-1-34-v1/metadata.yaml").is_file());
+        }
     }
 
     #[test]
-    fn full_standard_output_after_a_release_was_made_is_status_3() {
+    fn full_standard_output_after_a_release_was_made_or_nothing_changed_is_status_3_and_said() {
         let output = TempDir::new().unwrap();
         let stack = format!("{STACKS}/v1");
-        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let made = Command::new(env!("CARGO_BIN_EXE_kubectl-stacks"))
-            .args(["release", "create", &stack, "--output", path(output.path())])
-            .stdout(full)
-            .output()
-            .unwrap();
-        assert_eq!(made.status.code(), Some(3), "{}", text(&made.stderr));
         let release = output.path().join("docker-harbor-1-34-v1");
-        assert!(release.join("metadata.yaml").is_file());
-        let told = format!(
-            "error: the release is in {}, but standard output cannot be written",
-            release.display()
-        );
-        assert!(text(&made.stderr).starts_with(&told), "{}", text(&made.stderr));
+        for done in [
+            format!("the release is in {}", release.display()),
+            "nothing changed since docker-harbor-1-34-v1, so no release was made".to_owned(),
+        ] {
+            let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let made = Command::new(env!("CARGO_BIN_EXE_kubectl-stacks"))
+                .args(["release", "create", &stack, "--output", path(output.path())])
+                .stdout(full)
+                .output()
+                .unwrap();
+            let message = text(&made.stderr);
+            assert_eq!(made.status.code(), Some(3), "{message}");
+            assert!(release.join("metadata.yaml").is_file());
+            let told = format!("error: {done}, but standard output cannot be written: No space left on device");
+            assert!(message.starts_with(&told), "{message}");
+        }
     }
 
     #[test]
