@@ -97,11 +97,19 @@ fn clusters_of_other_classes_go_on_at_once() {
         "an annotation is anybody's"
     );
     // Of releases and ClusterAddons either may be listed last.
-    for addons in [false, true] {
-        let unlisted = Listed { addons, ..unlisted };
+    for (addons, release) in [
+        (false, ReleaseListed::NotYet),
+        (true, ReleaseListed::NotYet),
+        (false, ReleaseListed::Absent),
+    ] {
+        let unlisted = Listed {
+            addons,
+            release,
+            ..unlisted
+        };
         assert!(
             !goes_on(&answer(&alike, None, unlisted, at(0))),
-            "whose it is is not known"
+            "whose it is is not known: {unlisted:?}"
         );
     }
     let mut begun = addon(vec![row(Hook::BeforeClusterUpgrade, "a", StagePhase::Pending)]);
@@ -612,6 +620,28 @@ fn of_a_cluster_that_no_watch_shows_nobody_says_that_it_was_never_initialized() 
             never,
             "{shown:?}"
         );
+    }
+}
+
+/// The rows may be those of an upgrade before: who is paused is not looked at.
+#[test]
+fn a_pause_holds_an_upgrade_up_though_no_stage_is_left_that_it_would_wait_for() {
+    let done = vec![row(Hook::AfterControlPlaneInitialized, "cni", StagePhase::Done)];
+    for stages in [Vec::new(), done] {
+        let mut addon = addon(stages);
+        for hook in [
+            Hook::BeforeClusterUpgrade,
+            Hook::AfterControlPlaneUpgrade,
+            Hook::AfterClusterUpgrade,
+        ] {
+            addon.metadata.annotations.get_or_insert_default().remove(PAUSED);
+            assert!(goes_on(&answered(&call(hook), &addon)), "{hook} without a pause");
+            let annotations = addon.metadata.annotations.get_or_insert_default();
+            annotations.insert(PAUSED.to_owned(), String::new());
+            let held = answered(&call(hook), &addon);
+            let told = format!("Paused: the annotation {PAUSED} of the ClusterAddon is set; remove it to go on (");
+            assert!(!goes_on(&held) && held.message.starts_with(&told), "{hook}: {held:?}");
+        }
     }
 }
 
