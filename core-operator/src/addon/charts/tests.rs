@@ -32,6 +32,10 @@ const LOGIN: &str =
 const PILOT: &str = "{{- $chart := lookup \"v1\" \"ConfigMap\" \"kube-system\" \"chart\" }}\napiVersion: v1\nkind: ConfigMap\n\
     metadata: {name: pilot}\ndata: {depth: {{ dig \"data\" \"depth\" \"unknown\" $chart | quote }}}\n";
 
+/// A chart that asks for the version of Kubernetes.
+const TIDE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tide}\n\
+    data: {kubernetes: {{ .Capabilities.KubeVersion.Version | quote }}}\n";
+
 /// A chart that computes for ever.
 const BOMB: &str = "{{- define \"a\" }}{{ range until 1000 }}{{ range until 1000 }}{{ range until 1000 }}{{ end }}{{ end }}{{ end }}{{ end }}\
     {{ include \"a\" . }}{{ include \"a\" . }}";
@@ -239,16 +243,18 @@ async fn what_nobody_asks_for_any_more_leaves_the_memo_when_the_target_is_reache
     one.record().await.expect("it is written");
 }
 
+/// What [`PILOT`] looks up.
+fn chart(depth: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "chart", "namespace": "kube-system" },
+        "data": { "depth": depth },
+    })
+}
+
 #[tokio::test]
 async fn objects_follow_what_their_chart_looks_up_in_the_cluster() {
     let world = World::new(&staged(&[("pilot", PILOT, None), ("quay", QUAY, None)]));
     world.cluster(&json!({}));
-    let chart = |depth: &str| {
-        json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "chart", "namespace": "kube-system" },
-            "data": { "depth": depth },
-        })
-    };
     let mut one = Remembering::new(&world, "one").await;
     one.settled().await;
     assert_eq!(
@@ -266,6 +272,39 @@ async fn objects_follow_what_their_chart_looks_up_in_the_cluster() {
     one.later(60);
     assert_eq!(one.settled().await.charts["pilot"], after);
     assert_eq!(one.renderings(), rendered, "it is as it was");
+}
+
+/// What a template makes of values may be a name, and no other part of an address.
+#[tokio::test]
+async fn what_a_chart_looks_up_under_a_name_that_no_object_has_is_asked_of_nobody_and_is_not_there() {
+    for name in ["chart?pretty=true", "../configmaps/chart"] {
+        let pilot = PILOT.replace("\"chart\"", &format!("{name:?}"));
+        let world = World::new(&staged(&[("pilot", pilot.as_str(), None)]));
+        world.cluster(&json!({}));
+        world.workload.apply(&chart("nine"));
+        let mut one = Remembering::new(&world, "one").await;
+        one.settled().await;
+        let body = one.body("pilot", &config_map("pilot")).await;
+        assert_eq!(body["data"]["depth"], "unknown", "{name}");
+        let asked = ["chart", ".."].map(|name| world.workload.calls_about("ConfigMap", name));
+        assert_eq!(asked, [0, 0], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_chart_is_rendered_again_for_another_version_of_kubernetes_though_nothing_else_has_changed() {
+    let world = World::new(&staged(&[("tide", TIDE, None)]));
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    let before = one.settled().await;
+    let body = one.body("tide", &config_map("tide")).await;
+    assert_eq!(body["data"]["kubernetes"], "v1.34.0");
+    one.for_kubernetes("v1.34.1").await;
+    let after = one.settled().await;
+    assert_eq!(after.values, before.values);
+    assert_ne!(after.charts, before.charts);
+    let body = one.body("tide", &config_map("tide")).await;
+    assert_eq!(body["data"]["kubernetes"], "v1.34.1");
 }
 
 #[tokio::test]
@@ -419,6 +458,25 @@ async fn template_that_looks_at_the_world_gives_no_values_and_says_where() {
         message.contains("light/overwrite.yaml") && message.contains("env"),
         "{message}"
     );
+    assert_eq!(sight.charts, BTreeMap::new());
+}
+
+#[tokio::test]
+async fn values_of_two_charts_that_are_too_long_together_are_refused_though_either_may_have_its_own() {
+    let long = Some("zone: {{ repeat 600000 \"x\" }}\n");
+    let world = World::new(&staged(&[("quay", QUAY, long)]));
+    world.cluster(&json!({}));
+    Remembering::new(&world, "one").await.settled().await;
+
+    let world = World::new(&staged(&[("light", LIGHT, long), ("quay", QUAY, long)]));
+    world.cluster(&json!({}));
+    let mut one = Remembering::new(&world, "one").await;
+    let sight = one.look_until(|sight| sight.values != Values::Awaited).await;
+    let Values::Failed { message } = &sight.values else {
+        panic!("they are there: {:?}", sight.charts.keys());
+    };
+    let words = format!("more than {MAX_VALUES} bytes together");
+    assert!(message.contains(&words), "{message}");
     assert_eq!(sight.charts, BTreeMap::new());
 }
 

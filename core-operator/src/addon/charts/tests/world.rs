@@ -29,6 +29,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::super::bundle::Bundles;
 use super::super::{AddonCharts, Bundle, ChartMemory, ChartWork, GivenMarks, MemoError, Occasion, Sight};
 use crate::charts::{Charts, Woken};
 use crate::clusters::Mark;
@@ -281,6 +282,18 @@ impl<'a> Remembering<'a> {
             _notices: [first, second],
             _stop: stop.drop_guard(),
         }
+    }
+
+    /// From now on its release is for this version of Kubernetes, with the same charts.
+    pub(super) async fn for_kubernetes(&mut self, version: &str) {
+        // One that nobody else has.
+        let bundle = Bundles::default()
+            .of(&self.process.charts, &self.world.release.files)
+            .await;
+        let mut bundle = bundle.expect("a bundle");
+        let own = Arc::get_mut(&mut bundle).expect("nobody else has it");
+        version.clone_into(&mut own.kubernetes_version);
+        self.bundle = bundle;
     }
 
     fn work(&self) -> ChartWork<'_> {
