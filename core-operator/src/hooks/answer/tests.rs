@@ -15,7 +15,7 @@ use kube::Client;
 use operator_kit::client::install_crypto;
 use operator_kit::https::{Expiries, ServerOptions, follow};
 use operator_kit::telemetry::Readiness;
-use planning::addon::HookSet;
+use planning::addon::{ClusterSeen, HookSet, ReleaseListed};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -38,6 +38,8 @@ struct World {
     clusters: Vec<Value>,
     addons: Vec<Value>,
     releases: Vec<&'static str>,
+    /// Of these there is no list.
+    unlisted: Option<&'static str>,
     /// Whether the CRD of ClusterClasses is that of 1.12 or later; `None` when there is no answer to that.
     is_of_1_12: Option<bool>,
     /// Writes are not answered.
@@ -76,7 +78,7 @@ impl World {
             ),
         ];
         match last {
-            _ if query.contains("watch=") => std::future::pending().await,
+            _ if query.contains("watch=") || self.unlisted == Some(last) => std::future::pending().await,
             "api" => (200, json!({ "kind": "APIGroupDiscoveryList", "items": [] })),
             "apis" => (200, json!({ "kind": "APIGroupDiscoveryList", "items": groups })),
             "clusters" => list(&self.clusters),
@@ -304,6 +306,31 @@ fn with_addon(annotations: &Value) -> World {
     World {
         addons: vec![addon(annotations)],
         ..ours()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_is_not_ready_before_it_knows_all_cluster_addons_and_all_releases() {
+    for unlisted in ["clusteraddons", "clusterstackreleases"] {
+        let world = World {
+            unlisted: Some(unlisted),
+            ..with_addon(&json!({}))
+        };
+        let (client, readiness, stop) = (world.client(), Readiness::default(), CancellationToken::new());
+        let seen = ClusterSight::start(&client, Keeps::Facts, &Readiness::default(), &stop);
+        let sight = Sight::start(&client, &seen, "", &readiness, &stop);
+        // By then the list of the others has ended.
+        time::sleep(Duration::from_mins(1)).await;
+        let looked = sight.look(&ClusterSeen::of(&cluster(12, CLASS), None));
+        assert_eq!(looked.addon.is_some(), unlisted != "clusteraddons");
+        let has_release = looked.listed().release == ReleaseListed::Present;
+        assert_eq!(has_release, unlisted != "clusterstackreleases");
+        assert_eq!(
+            readiness.missing(),
+            ["ClusterAddons and ClusterStackReleases for the hooks"],
+            "without {unlisted}"
+        );
+        stop.cancel();
     }
 }
 
