@@ -8,7 +8,8 @@ use operator_kit::workload::Dial;
 use tempfile::TempDir;
 
 use super::super::{STACK, operated_over, publish, until};
-use super::stages::{Reached, STAGES, UNCONDITIONAL, is_there, lathe, reaching, reaching_through, soon, tide};
+use super::lives::predecessors;
+use super::stages::{NEWER, Reached, STAGES, UNCONDITIONAL, is_there, lathe, reaching, reaching_through, soon, tide};
 use super::*;
 use crate::workloads::tests::{Wires, good_kubeconfig};
 
@@ -141,5 +142,39 @@ fn what_was_applied_stays_in_sight_when_the_cluster_takes_a_class_of_somebody_el
         assert_eq!(told(server, NAME, "Ready"), "False/ReleaseNotReady");
         assert!(told(server, NAME, "ClusterReady").starts_with("True/"));
         assert!(workload.is_watched("ConfigMap", labels::PART_OF));
+    });
+}
+
+/// Nothing is put back in the cluster after this has become of the ClusterAddon, of which the watch tells nothing.
+fn assert_nothing_is_put_back_after(becomes: impl Fn(&Server)) {
+    reaching_through(NEWER.path(), &[], 0, async |Reached { server, workload, .. }| {
+        until(|| told(server, NAME, "Ready").starts_with("True/")).await;
+        server.stall(ADDON);
+        becomes(server);
+        let calls = server.calls_about(ADDON, NAME);
+        workload.delete("ConfigMap", "nets");
+        // A watch that tells nothing begins again after some minutes.
+        sleep(Duration::from_secs(10)).await;
+        assert!(server.calls_about(ADDON, NAME) > calls, "nobody has asked for it");
+        assert!(!is_there(workload));
+    });
+}
+
+#[test]
+fn nothing_is_written_for_a_cluster_addon_that_another_one_took_the_place_of_whatever_the_watch_shows() {
+    assert_nothing_is_put_back_after(|server| {
+        let before = uid(&server.find(ADDON, NAME));
+        server.merge(ADDON, NAME, &json!({ "metadata": { "finalizers": null } }));
+        server.delete(ADDON, NAME);
+        server.create(ADDON, &predecessors(server, "wharf"));
+        assert_ne!(uid(&server.find(ADDON, NAME)), before);
+    });
+}
+
+#[test]
+fn nothing_is_written_for_a_cluster_addon_that_is_being_deleted_while_its_cluster_stays_whatever_the_watch_shows() {
+    assert_nothing_is_put_back_after(|server| {
+        server.delete(ADDON, NAME);
+        assert!(server.find(ADDON, NAME)["metadata"]["deletionTimestamp"].is_string());
     });
 }

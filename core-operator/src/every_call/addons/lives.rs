@@ -331,6 +331,41 @@ fn no_cluster_addon_is_deleted_because_the_watch_of_clusters_is_behind() {
 }
 
 #[test]
+fn a_deletion_that_comes_late_meets_no_cluster_addon_that_was_made_anew_or_given_to_another_cluster_meanwhile() {
+    const SOON: Duration = Duration::from_secs(10);
+    for is_made_anew in [true, false] {
+        let server = begin(None);
+        looked_after(&server, &[], async |_| {
+            with_class(&server);
+            server.apply(&cluster("wharf", TAG));
+            sleep(SOON).await;
+            begun(&server, NAME);
+            sleep(SOON).await;
+            // What this process sees from now on is that of the Cluster that goes.
+            server.stall(ADDON);
+            if is_made_anew {
+                server.merge(ADDON, NAME, &json!({ "metadata": { "finalizers": null } }));
+                server.delete(ADDON, NAME);
+            } else {
+                // Else it would go with the Cluster.
+                given_to(&server, "nobody");
+            }
+            server.delete(CLUSTER, "wharf");
+            server.apply(&cluster("wharf", TAG));
+            if is_made_anew {
+                server.create(ADDON, &predecessors(&server, "wharf"));
+            } else {
+                given_to(&server, &uid(&server.find(CLUSTER, "wharf")));
+            }
+            let (made, calls) = (server.find(ADDON, NAME), server.calls_about(ADDON, NAME));
+            sleep(SOON).await;
+            assert_eq!(server.find(ADDON, NAME), made);
+            assert!(server.calls_about(ADDON, NAME) > calls, "nobody has tried to delete it");
+        });
+    }
+}
+
+#[test]
 fn add_ons_that_were_begun_stay_ours_when_the_cluster_takes_a_class_of_somebody_else() {
     let server = begin(None);
     looked_after(&server, &[], async |_| {
