@@ -1,6 +1,11 @@
 //! Secrets in the namespaces of Clusters: which are read and watched, and from when on.
 
+use crds::redaction;
+use http::Method;
+
+use super::super::until;
 use super::lives::{foreign, predecessors};
+use super::stages::{NEWER, Reached, reaching_through};
 use super::*;
 use crate::workloads::tests::good_kubeconfig;
 
@@ -75,6 +80,54 @@ fn f39_the_way_to_a_cluster_ends_when_it_takes_a_class_of_somebody_else_before_a
             assert_eq!(server.calls_about("Secret", "wharf-kubeconfig"), calls, "{is_begun}");
         });
     }
+}
+
+#[test]
+fn f39_no_kubeconfig_is_looked_for_by_a_process_that_begins_while_a_cluster_or_its_add_ons_are_paused() {
+    let annotated = json!({ "metadata": { "annotations": { labels::PAUSED: "" } } });
+    let continued = json!({ "metadata": { "annotations": { labels::PAUSED: null } } });
+    for paused in [CLUSTER, ADDON] {
+        let server = begin(None);
+        let name = if paused == ADDON { NAME } else { "wharf" };
+        looked_after(&server, &[], async |_| {
+            with_class(&server);
+            with_wharf(&server);
+            sleep(LONG).await;
+        });
+        server.merge(paused, name, &annotated);
+        let calls = || server.calls_about("Secret", "wharf-kubeconfig");
+        let before = calls();
+        looked_after(&server, &[], async |_| {
+            sleep(LONG).await;
+            assert_eq!(told(&server, NAME, "Paused"), "True/Paused");
+            assert!(!server.is_watched("Secret", ""), "{paused}");
+            assert_eq!(calls(), before, "{paused}");
+            server.merge(paused, name, &continued);
+            sleep(LONG).await;
+            assert!(server.is_watched("Secret", ""), "{paused}");
+        });
+    }
+}
+
+/// Policies repeat what they are shown.
+#[test]
+fn what_the_api_server_of_a_cluster_says_to_an_object_is_told_without_what_the_cluster_took_from_a_secret() {
+    reaching_through(NEWER.path(), &[], 0, async |Reached { server, workload, .. }| {
+        server.apply(&values("own", true));
+        let named = json!({ "metadata": { "annotations": { labels::VALUES_FROM: "secret/own" } } });
+        server.merge(CLUSTER, "wharf", &named);
+        sleep(LONG).await;
+        assert!(told(server, NAME, "Ready").starts_with("True/"));
+        workload.refuse(Method::PATCH, "ConfigMap", Some("denied: data.mesh may not be open"));
+        workload.delete("ConfigMap", "nets");
+        let said = || server.find(ADDON, NAME)["status"].to_string();
+        until(|| said().contains("denied: ")).await;
+        let words = format!("denied: data.mesh may not be {}", redaction::HIDDEN);
+        assert!(said().contains(&words), "{}", said());
+        let objects = server.objects().into_iter().filter(|((kind, ..), _)| *kind != "Secret");
+        let repeated = objects.map(|(_, object)| object.to_string());
+        assert_eq!(repeated.filter(|object| object.contains("may not be open")).count(), 0);
+    });
 }
 
 #[test]
