@@ -24,6 +24,6 @@ mod words;
 
 pub use check::{Finding, Severity, check};
 pub use evaluation::{Missing, Outcome, STEPS, Side, evaluate};
-pub use nearest::instead;
+pub use nearest::{instead, nearest};
 pub use schemas::{ObjectKind, Schemas, part_of};
 pub use syntax::{DEEPEST, Expression, LONGEST_TEXT, ParseError, Position, parse};

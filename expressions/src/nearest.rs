@@ -13,7 +13,7 @@ const LISTED: usize = 8;
 const LONGEST: usize = 64;
 
 /// The known words that are written most like this one, the nearest first; none if all are quite different.
-pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Vec<&'w str> {
+pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Vec<&'w str> {
     let bound = (word.chars().count() / 3).max(2);
     let mut near: Vec<_> = known
         .into_iter()

@@ -95,6 +95,26 @@ impl Schemas {
         self.of(kind).is_some()
     }
 
+    /// Whether objects of a kind are in namespaces; nothing where neither a definition nor the table of kinds says so.
+    pub fn is_namespaced(&self, kind: &ObjectKind) -> Option<bool> {
+        let mut definitions = self.definitions.iter().rev();
+        let defined = definitions.find_map(|definition| json::is_namespaced(definition, kind));
+        defined.or_else(|| match self.table {
+            Table::Whole | Table::Older => table::is_namespaced(kind),
+            Table::Unused => None,
+        })
+    }
+
+    /// Whether the Kubernetes that is asked about is newer than that of the table, and may have kinds that are not in it.
+    pub fn is_of_older_kubernetes(&self) -> bool {
+        self.table == Table::Older
+    }
+
+    /// The kinds that Kubernetes itself serves, each behind its group and version.
+    pub fn kinds_of_kubernetes() -> impl Iterator<Item = (&'static str, &'static str)> {
+        table::kinds()
+    }
+
     /// What an object of a kind has; nothing if no schema of it is known.
     pub(crate) fn of(&self, kind: &ObjectKind) -> Option<Place<'_>> {
         let metadata = match self.table {

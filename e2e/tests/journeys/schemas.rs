@@ -34,7 +34,7 @@ fn table_of_kinds_is_what_the_api_server_publishes() -> Result<()> {
         };
         let version = get("/version").await?;
         let index = get("/openapi/v3").await?;
-        let mut types = BTreeMap::new();
+        let (mut types, mut scopes) = (BTreeMap::new(), BTreeMap::new());
         for name in index["paths"].as_object().context("an index of documents")?.keys() {
             if name == "api/v1" || (name.starts_with("apis/") && name.matches('/').count() == 2) {
                 let document = get(&format!("/openapi/v3/{name}"))
@@ -45,9 +45,10 @@ fn table_of_kinds_is_what_the_api_server_publishes() -> Result<()> {
                     .and_then(Value::as_object)
                     .cloned();
                 types.extend(schemas.unwrap_or_default());
+                scopes.extend(scopes_of(&document));
             }
         }
-        let table = table(version["gitVersion"].as_str().context("a version")?, &types)?;
+        let table = table(version["gitVersion"].as_str().context("a version")?, &types, &scopes)?;
         let file = workspace().join(TABLE);
         if env::var_os("STACKWRIGHT_REGENERATE").is_some() {
             fs::write(&file, &table)?;
@@ -86,7 +87,26 @@ fn documents_of_schemas_are_named_by_the_hash_of_their_bytes() -> Result<()> {
     })
 }
 
-fn table(version: &str, types: &BTreeMap<String, Value>) -> Result<String> {
+/// Of the kinds whose objects can be read one by one, by name and version: whether those are in namespaces. The paths of a document say it.
+fn scopes_of(document: &Value) -> BTreeMap<String, &'static str> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let of_objects = paths.filter(|(path, _)| path.ends_with("/{name}"));
+    let scopes = of_objects.filter_map(|(path, calls)| {
+        let kind = calls.pointer("/get/x-kubernetes-group-version-kind")?;
+        let is_namespaced = path.contains("/namespaces/{namespace}/");
+        Some((named(kind), if is_namespaced { "namespaced" } else { "cluster" }))
+    });
+    scopes.collect()
+}
+
+/// A kind behind its group and version.
+fn named(kind: &Value) -> String {
+    let (group, version, kind) = (text(kind, "group"), text(kind, "version"), text(kind, "kind"));
+    let separator = if group.is_empty() { "" } else { "/" };
+    format!("{group}{separator}{version} {kind}")
+}
+
+fn table(version: &str, types: &BTreeMap<String, Value>, scopes: &BTreeMap<String, &'static str>) -> Result<String> {
     let mut table = format!(
         "# The kinds of Kubernetes {version} and their fields. Written by a test: e2e/tests/journeys/schemas.rs\n"
     );
@@ -98,12 +118,12 @@ fn table(version: &str, types: &BTreeMap<String, Value>) -> Result<String> {
         let Some([kind]) = schema["x-kubernetes-group-version-kind"].as_array().map(Vec::as_slice) else {
             continue;
         };
-        let (group, version, kind) = (text(kind, "group"), text(kind, "version"), text(kind, "kind"));
         if !schema["properties"]["items"].is_null() {
             continue;
         }
-        let separator = if group.is_empty() { "" } else { "/" };
-        kinds.insert(format!("kind {group}{separator}{version} {kind} @{}\n", short(name)));
+        let kind = named(kind);
+        let scope = scopes.get(&kind).map(|scope| format!(" {scope}")).unwrap_or_default();
+        kinds.insert(format!("kind {kind} @{}{scope}\n", short(name)));
         wanted.push(name);
     }
     table.extend(kinds);

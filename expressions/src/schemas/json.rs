@@ -37,11 +37,7 @@ pub(super) fn of_definition<'s>(
     kind: &ObjectKind,
     metadata: Word<'static>,
 ) -> Option<Described<'s>> {
-    let text = |path: &str| definition.pointer(path).and_then(Value::as_str);
-    let (group, version) = kind.api_version.split_once('/')?;
-    if text("/spec/group") != Some(group) || text("/spec/names/kind") != Some(&kind.kind) {
-        return None;
-    }
+    let version = defined_version(definition, kind)?;
     let versions = definition.pointer("/spec/versions")?.as_array()?;
     let named = versions.iter().find(|entry| entry["name"] == version)?;
     Some(Described {
@@ -50,6 +46,24 @@ pub(super) fn of_definition<'s>(
         part: Part::Defined,
         metadata,
     })
+}
+
+/// Whether objects of a kind are in namespaces, if this is the `CustomResourceDefinition` of it. All versions of a kind are alike in that.
+pub(super) fn is_namespaced(definition: &Value, kind: &ObjectKind) -> Option<bool> {
+    defined_version(definition, kind)?;
+    match definition.pointer("/spec/scope")?.as_str()? {
+        "Namespaced" => Some(true),
+        "Cluster" => Some(false),
+        _ => None,
+    }
+}
+
+/// The version of a kind, if this is the `CustomResourceDefinition` of it in any version.
+fn defined_version<'k>(definition: &Value, kind: &'k ObjectKind) -> Option<&'k str> {
+    let text = |path: &str| definition.pointer(path).and_then(Value::as_str);
+    let (group, version) = kind.api_version.split_once('/')?;
+    let is_it = text("/spec/group") == Some(group) && text("/spec/names/kind") == Some(&kind.kind);
+    is_it.then_some(version)
 }
 
 /// The schema of a kind in a document of `OpenAPI` v3.

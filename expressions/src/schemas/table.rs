@@ -1,7 +1,8 @@
 //! The table of kinds that Kubernetes itself serves.
 //!
-//! One line for each kind: `kind GROUP/VERSION KIND TYPE`. Then the types, each a line `type NAME` and one for each field: a space, the name and its type, which
-//! is `any`, `bool`, `int`, `number`, `text`, `text(A|B)`, `int-or-text`, a list `[T]`, a map `{T}`, or the name of another after `@`.
+//! One line for each kind: `kind GROUP/VERSION KIND TYPE`, and behind that `namespaced` or `cluster` where its objects can be read one by one. Then the
+//! types, each a line `type NAME` and one for each field: a space, the name and its type, which is `any`, `bool`, `int`, `number`, `text`, `text(A|B)`,
+//! `int-or-text`, a list `[T]`, a map `{T}`, or the name of another after `@`.
 //! A test of the whole control plane makes it of what the API server publishes: `e2e/tests/journeys/schemas.rs`.
 
 use super::{Fields, ObjectKind, Place, Shape};
@@ -10,8 +11,27 @@ const TABLE: &str = include_str!("kubernetes.txt");
 
 /// The type of a kind, if it is one of Kubernetes.
 pub(super) fn of_kind(kind: &ObjectKind) -> Option<&'static str> {
+    words_of(kind).next()
+}
+
+/// Whether objects of a kind are in namespaces, if it is one of Kubernetes that has objects.
+pub(super) fn is_namespaced(kind: &ObjectKind) -> Option<bool> {
+    words_of(kind).nth(1).map(|scope| scope == "namespaced")
+}
+
+/// What the line of a kind says of it.
+fn words_of(kind: &ObjectKind) -> impl Iterator<Item = &'static str> {
     let line = format!("\nkind {} {} ", kind.api_version, kind.kind);
-    after(&line).and_then(|rest| rest.lines().next())
+    let line = after(&line).and_then(|rest| rest.lines().next());
+    line.into_iter().flat_map(|line| line.split(' '))
+}
+
+/// All kinds, each behind its group and version.
+pub(super) fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABLE.lines().filter_map(|line| {
+        let mut words = line.strip_prefix("kind ")?.split(' ');
+        Some((words.next()?, words.next()?))
+    })
 }
 
 /// The metadata of any object.

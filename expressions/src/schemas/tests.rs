@@ -139,6 +139,34 @@ fn what_is_no_definition_and_no_document_describes_nothing() {
 }
 
 #[test]
+fn kinds_are_in_namespaces_or_not_as_the_table_and_definitions_say() {
+    let mut schemas = Schemas::built_in();
+    let of = |schemas: &Schemas, version: &str, kind: &str| schemas.is_namespaced(&ObjectKind::new(version, kind));
+    for (version, kind, is_namespaced) in [
+        ("v1", "Pod", true),
+        ("v1", "Event", true),
+        ("apps/v1", "DaemonSet", true),
+        ("rbac.authorization.k8s.io/v1", "Role", true),
+        ("v1", "Namespace", false),
+        ("v1", "Node", false),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", false),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", false),
+    ] {
+        assert_eq!(of(&schemas, version, kind), Some(is_namespaced), "{kind}");
+    }
+    // What is only ever asked has no objects.
+    assert_eq!(of(&schemas, "authentication.k8s.io/v1", "TokenReview"), None);
+    assert!(Schemas::kinds_of_kubernetes().any(|known| known == ("apps/v1", "DaemonSet")));
+    assert!(Schemas::kinds_of_kubernetes().all(|(version, kind)| schemas.describes(&ObjectKind::new(version, kind))));
+    assert_eq!(of(&schemas, "example.org/v1", "Ring"), None);
+    for (scope, is_namespaced) in [("Namespaced", true), ("Cluster", false)] {
+        let names = json!({"kind": "Ring"});
+        schemas.add_definition(json!({"spec": {"group": "example.org", "names": names, "scope": scope}}));
+        assert_eq!(of(&schemas, "example.org/v1", "Ring"), Some(is_namespaced));
+    }
+}
+
+#[test]
 fn the_table_says_of_which_kubernetes_it_is() {
     let (major, minor) = table::version().expect("a version");
     assert!(major == 1 && minor >= 36, "{major}.{minor}");
