@@ -86,7 +86,7 @@ pub(crate) struct File {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     /// The folder or archive under `charts/` of its parent; empty for the root.
-    folder: String,
+    pub(crate) folder: String,
     pub(crate) metadata: Arc<Metadata>,
     pub(crate) values: Defaults,
     pub(crate) templates: Vec<File>,

@@ -1,5 +1,5 @@
 //! Texts by Go's template language that are no files of a chart: with the functions of slim-sprig, as Go executes them, and without
-//! anything that Helm adds.
+//! anything that Helm adds. [`check`] reads them without executing anything.
 //!
 //! Like everything here they are hermetic: a function that would look at the environment, the network, the clock or at randomness ends the
 //! text with [`TextError::World`].
@@ -76,6 +76,33 @@ pub fn execute(
         written.map_err(classified)
     };
     on_deep_stack(run).map_err(TextError::Thread)?
+}
+
+/// The functions that look at the world whatever they are given.
+const OF_WORLD: [&str; 6] = ["ago", "env", "expandenv", "getHostByName", "now", "randInt"];
+
+/// Whether a text is a template that calls none of the functions which look at the world: one that does gives nothing, wherever it does so.
+/// Executes nothing.
+pub fn check(name: &str, text: &[u8], limits: Limits, cancelled: &Arc<AtomicBool>) -> Result<(), TextError> {
+    let read = || {
+        bounds::begin(limits.steps, cancelled);
+        let templates = Templates::new(FunctionTable::of_slim_sprig());
+        let file = templates.parse_file(name, &text.into()).map_err(TextError::Parse)?;
+        match file.call_of(&OF_WORLD) {
+            None => Ok(()),
+            Some((function, place)) => Err(TextError::World {
+                function,
+                reads: what_is_read(function),
+                place: Box::new(place),
+            }),
+        }
+    };
+    on_deep_stack(read).map_err(TextError::Thread)?
+}
+
+/// The names of the functions that texts can call, in no particular order.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    FunctionTable::of_slim_sprig().names()
 }
 
 fn classified(error: ExecError) -> TextError {

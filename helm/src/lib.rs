@@ -84,6 +84,7 @@
 //! | texts that are no files of a chart, by Go's template language and slim-sprig | [`go_text`] |
 //! | what came out: text, data, hooks, the line of the template behind a field | [`Rendering`], [`Manifest`], [`Hook`], [`CrdFile`], [`Warning`] |
 //! | what went wrong: places in templates, refused values | [`RenderError`], [`RenderProblem`], [`ExecError`], [`Place`], [`SchemaError`] |
+//! | what is wrong before anything is rendered | [`Chart::problems`], [`FileProblem`] |
 
 pub mod answers;
 mod base64_text;
@@ -133,7 +134,7 @@ pub use options::{OtherChart, OtherLanguage, OtherProblem, RenderOptions};
 pub use print::{NotInChart, Printing};
 pub use profile::{ApiVersions, Build, Profile};
 pub use release_name::NameError;
-pub use render::{RenderError, RenderProblem, Rendering};
+pub use render::{FileProblem, RenderError, RenderProblem, Rendering};
 pub use template::{ExecError, Limits, ParseError, Place, StackError};
 #[doc(hidden)]
 pub use time::check_duration;

@@ -51,6 +51,9 @@ pub trait OtherLanguage: fmt::Debug + Send + Sync {
     /// Renders what is to be rendered, at once and before any of Helm's templates run: what those do to values is not seen here. The
     /// outputs are in the order of [`OtherChart::rendered`], chart by chart.
     fn render(&self, charts: &[OtherChart<'_>]) -> Result<Vec<Vec<u8>>, OtherProblem>;
+
+    /// Reads all files, and executes none: what is wrong then is wrong whatever the root is, which is empty here.
+    fn check(&self, charts: &[OtherChart<'_>]) -> Result<(), OtherProblem>;
 }
 
 /// The files that one chart has of another language.

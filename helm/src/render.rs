@@ -1,6 +1,7 @@
 //! One render: from a chart, values and a release to manifests, in the steps and with the errors of `helm template`.
 
 mod error;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -27,6 +28,7 @@ use crate::yaml::Node;
 
 pub(crate) use error::ErrorWords;
 pub use error::{RenderError, RenderProblem};
+pub use trial::FileProblem;
 
 /// What came out.
 #[derive(Clone, Debug, Default)]

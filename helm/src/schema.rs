@@ -103,6 +103,14 @@ impl Schema {
         }
     }
 
+    /// What is wrong with the schema itself, in Helm's words.
+    pub(crate) fn mistake(&self, rules: SchemaRules) -> Option<String> {
+        match self.compiled(rules) {
+            Ok(kept) => kept.compiled.as_ref().err().cloned(),
+            Err(bound) => Some(bound.to_string()),
+        }
+    }
+
     /// The compiled schema. Of a render that ends before there is one, nothing is kept.
     fn compiled(&self, rules: SchemaRules) -> Result<Arc<Kept>, BoundError> {
         let all = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);

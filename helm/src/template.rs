@@ -47,6 +47,16 @@ pub struct Templates {
 #[derive(Clone, Debug)]
 pub(crate) struct ParsedFile(Arc<[Tree]>);
 
+impl ParsedFile {
+    /// The first call of one of these functions.
+    pub(crate) fn call_of(&self, functions: &[&str]) -> Option<(&'static str, Place)> {
+        // All trees of a text have the same source.
+        let Tree { name, source, .. } = self.0.first()?;
+        let (function, node) = source.calls().find(|(function, _)| functions.contains(function))?;
+        Some((function, Place::of_call(name, source, node, function)))
+    }
+}
+
 /// How much memory the templates of a chart and its subcharts may take once parsed.
 const MAX_TEMPLATES: usize = 128 << 20;
 

@@ -47,6 +47,10 @@ impl OtherLanguage for Naming {
         }
         Ok(outputs)
     }
+
+    fn check(&self, _: &[OtherChart<'_>]) -> Result<(), OtherProblem> {
+        Ok(())
+    }
 }
 
 fn render(language: &Arc<Naming>, files: &[(&str, &str)]) -> Result<Rendering, RenderError> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use helm::chart::{ArchiveLimits, LoadError};
-use helm::{Chart, Profile};
+use helm::{Chart, FileProblem, Profile, RenderOptions, StackError};
 
-use crate::{RenderError, RenderRequest, engine_profile};
+use crate::{RenderError, RenderRequest, Renderer, engine_profile};
 use crds::policy::HelmProfile;
 
 /// A chart as it is read.
@@ -68,6 +68,31 @@ pub(crate) fn loaded(
         chart: chart.clone(),
     });
     Ok(chart)
+}
+
+impl Renderer {
+    /// What is wrong with the files of a chart and of those in it, whatever values it gets: see [`Chart::problems`]. Nothing is executed. Blocks.
+    pub fn problems(&self, chart: ChartBytes, profile: HelmProfile) -> Result<Vec<FileProblem>, StackError> {
+        let profile = engine_profile(profile);
+        let chart = match chart.load(&ArchiveLimits::default()) {
+            Ok(chart) => chart,
+            Err(error) => return Ok(vec![error.located(profile)]),
+        };
+        let over = Arc::<AtomicBool>::default();
+        let options = RenderOptions {
+            profile,
+            other_language: Some(Arc::new(self.tera_language(&over))),
+            cancelled: over,
+            // No template sees these, because none runs.
+            ..RenderOptions::new("", "")
+        };
+        chart.problems(&options)
+    }
+}
+
+/// The names of the functions that templates of charts can call, in no particular order.
+pub fn chart_functions(profile: HelmProfile) -> impl Iterator<Item = &'static str> {
+    engine_profile(profile).functions().names()
 }
 
 /// The position of the newest of these versions of a chart that fits into the range of a dependency, as Helm reads both; none where none fits.

@@ -30,13 +30,14 @@ use cache::{Cache, Keys};
 use chart::{LoadedChart, loaded};
 use tera::{TeraError, TeraLanguage};
 
-pub use chart::{ChartBytes, newest_in_range};
+pub use chart::{ChartBytes, chart_functions, newest_in_range};
 
 pub use crds::policy::HelmProfile;
 pub use error::{ErrorClass, RenderError};
+pub use helm::{FileProblem, StackError};
 pub use objects::ObjectError;
 pub use tera::serve_tera;
-pub use values::{ChartValues, Roots, ValuesDocument, ValuesError, ValuesTemplate};
+pub use values::{ChartValues, Roots, ValuesDocument, ValuesError, ValuesTemplate, values_functions};
 
 /// How long a chart may take in the quick lane, in which others wait for it. Real charts take milliseconds.
 const QUICK: Duration = Duration::from_millis(500);
@@ -344,6 +345,14 @@ impl Renderer {
         Ok(rendered)
     }
 
+    /// Tera for one rendering.
+    fn tera_language(&self, over: &Arc<AtomicBool>) -> TeraLanguage {
+        TeraLanguage {
+            program: self.tera.clone(),
+            over: Arc::clone(over),
+        }
+    }
+
     /// How long a chart may take in a lane.
     fn time(&self, lane: Lane) -> Duration {
         match lane {
@@ -355,10 +364,7 @@ impl Renderer {
     /// Runs the templates, and takes the objects out of what they write.
     fn run(&self, chart: &Chart, work: &Work<'_>, over: &Arc<AtomicBool>) -> Result<Rendered, RenderError> {
         let request = work.request;
-        let language = TeraLanguage {
-            program: self.tera.clone(),
-            over: Arc::clone(over),
-        };
+        let language = self.tera_language(over);
         let mut options = RenderOptions {
             include_crds: request.include_crds,
             kube_version: request.kubernetes_version.map(str::to_owned),

@@ -77,6 +77,24 @@ impl OtherLanguage for TeraLanguage {
     }
 
     fn render(&self, charts: &[OtherChart<'_>]) -> Result<Vec<Vec<u8>>, OtherProblem> {
+        self.ask(charts, Wanted::Outputs)
+    }
+
+    /// Tera looks for the names of filters, functions and other templates as it reads.
+    fn check(&self, charts: &[OtherChart<'_>]) -> Result<(), OtherProblem> {
+        self.ask(charts, Wanted::Nothing).map(drop)
+    }
+}
+
+/// What is wanted of templates beside that they are some.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Nothing,
+    Outputs,
+}
+
+impl TeraLanguage {
+    fn ask(&self, charts: &[OtherChart<'_>], wanted: Wanted) -> Result<Vec<Vec<u8>>, OtherProblem> {
         let first = charts
             .iter()
             .flat_map(|chart| &chart.files)
@@ -87,7 +105,7 @@ impl OtherLanguage for TeraLanguage {
             line: None,
             source: problem.into(),
         };
-        let request = request(charts).map_err(|(template, problem)| about(template, problem))?;
+        let request = request(charts, wanted).map_err(|(template, problem)| about(template, problem))?;
         let bounds = Bounds {
             deadline: DEADLINE,
             answer: MAX_OUTPUT + MAX_ASIDE,
@@ -121,7 +139,7 @@ fn last_begun(error: &AskError) -> Option<String> {
 }
 
 /// The request for these charts, or which file is wrong, where that is known.
-fn request(charts: &[OtherChart<'_>]) -> Result<Vec<u8>, (Option<String>, TeraError)> {
+fn request(charts: &[OtherChart<'_>], wanted: Wanted) -> Result<Vec<u8>, (Option<String>, TeraError)> {
     let files = || charts.iter().flat_map(|chart| &chart.files);
     let bytes: usize = files().map(|(_, text)| text.len()).sum();
     if bytes > MAX_SOURCE {
@@ -130,7 +148,8 @@ fn request(charts: &[OtherChart<'_>]) -> Result<Vec<u8>, (Option<String>, TeraEr
             .map(|(path, _)| (*path).to_owned());
         return Err((largest, TeraError::Source { bytes }));
     }
-    let charts = charts.iter().map(chart_files).collect::<Result<_, _>>()?;
+    let charts = charts.iter().map(|chart| chart_files(chart, wanted));
+    let charts = charts.collect::<Result<_, _>>()?;
     let request = serde_json::to_vec(&Request { charts }).map_err(|source| (None, TeraError::Encode(source)))?;
     // Escaped sources are part of it; whatever else there is comes from the root.
     if request.len() > MAX_ROOT + MAX_SOURCE {
@@ -140,7 +159,7 @@ fn request(charts: &[OtherChart<'_>]) -> Result<Vec<u8>, (Option<String>, TeraEr
     Ok(request)
 }
 
-fn chart_files<'a>(chart: &'a OtherChart<'_>) -> Result<ChartFiles<'a>, (Option<String>, TeraError)> {
+fn chart_files<'a>(chart: &'a OtherChart<'_>, wanted: Wanted) -> Result<ChartFiles<'a>, (Option<String>, TeraError)> {
     let text = |(path, text): &(&'a str, &'a [u8])| match str::from_utf8(text) {
         Ok(text) => Ok((name_of(chart.folder, path).into(), text.into())),
         Err(source) => Err((Some((*path).to_owned()), TeraError::Encoding(source))),
@@ -149,10 +168,13 @@ fn chart_files<'a>(chart: &'a OtherChart<'_>) -> Result<ChartFiles<'a>, (Option<
         folder: chart.folder.into(),
         root: to_plain_json(&chart.root),
         files: chart.files.iter().map(text).collect::<Result<_, _>>()?,
-        rendered: chart
-            .rendered()
-            .map(|path| name_of(chart.folder, path).into())
-            .collect(),
+        rendered: match wanted {
+            Wanted::Nothing => Vec::new(),
+            Wanted::Outputs => {
+                let rendered = chart.rendered();
+                rendered.map(|path| name_of(chart.folder, path).into()).collect()
+            }
+        },
     })
 }
 

@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use helm::command_line::ValueArguments;
 use helm::yaml::{self, Node};
-use helm::{Limits, OtherChart, OtherLanguage, go_text};
+use helm::{Limits, OtherChart, OtherLanguage as _, go_text};
 use serde_json::{Map, Value};
 
 use crate::objects::{to_exact_node, to_json};
-use crate::tera::{self, TeraLanguage};
+use crate::tera;
 use crate::{HelmProfile, Renderer, deadline, digest, engine_profile};
 
 pub use error::ValuesError;
@@ -50,6 +50,22 @@ pub struct ValuesTemplate<'a> {
     pub path: &'a str,
     /// Its text.
     pub text: &'a [u8],
+}
+
+impl<'a> ValuesTemplate<'a> {
+    /// As the only file of its language.
+    fn alone(self, root: Node) -> OtherChart<'a> {
+        OtherChart {
+            folder: "",
+            root,
+            files: vec![(self.path, self.text)],
+        }
+    }
+
+    fn failed(self, source: go_text::TextError) -> ValuesError {
+        let file = self.path.to_owned();
+        ValuesError::Go { file, source }
+    }
 }
 
 /// What templates of values see.
@@ -181,23 +197,28 @@ impl Renderer {
         })
     }
 
+    /// Whether a template can give values at all, whatever the cluster is: one that is none, or calls what looks at anything but the objects of the
+    /// cluster, cannot. Executes nothing. Blocks, four seconds at most.
+    pub fn check_values(&self, template: ValuesTemplate<'_>) -> Result<(), ValuesError> {
+        let over = Arc::<AtomicBool>::default();
+        if template.path.ends_with(TERA) {
+            let checked = self.tera_language(&over).check(&[template.alone(Node::empty_map())]);
+            checked.map_err(|problem| ValuesError::of_tera(template.path, problem))
+        } else {
+            let checked = go_text::check(template.path, template.text, LIMITS, &over);
+            checked.map_err(|source| template.failed(source))
+        }
+    }
+
     fn write_as_tera(
         &self,
         template: ValuesTemplate<'_>,
         root: Node,
         over: &Arc<AtomicBool>,
     ) -> Result<Vec<u8>, ValuesError> {
-        let language = TeraLanguage {
-            program: self.tera.clone(),
-            over: Arc::clone(over),
-        };
-        let chart = OtherChart {
-            folder: "",
-            root,
-            files: vec![(template.path, template.text)],
-        };
-        let mut outputs = language
-            .render(&[chart])
+        let mut outputs = self
+            .tera_language(over)
+            .render(&[template.alone(root)])
             .map_err(|problem| ValuesError::of_tera(template.path, problem))?;
         // One file, one output.
         Ok(outputs.pop().unwrap_or_default())
@@ -219,9 +240,13 @@ impl Roots<'_> {
 }
 
 fn write_as_go(template: ValuesTemplate<'_>, roots: &Node, over: &Arc<AtomicBool>) -> Result<Vec<u8>, ValuesError> {
-    let file = || template.path.to_owned();
     let written = go_text::execute(template.path, template.text, roots, LIMITS, over);
-    written.map_err(|source| ValuesError::Go { file: file(), source })
+    written.map_err(|source| template.failed(source))
+}
+
+/// The names of the functions that Go's templates of values can call, in no particular order.
+pub fn values_functions() -> impl Iterator<Item = &'static str> {
+    go_text::function_names()
 }
 
 /// Values that a template gives.

@@ -4,7 +4,11 @@
 
 mod charts;
 
-use rendering::{ChartBytes, ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer, newest_in_range};
+use std::path::Path;
+
+use rendering::{
+    ChartBytes, ErrorClass, HelmProfile, Lane, RenderError, RenderRequest, Rendered, Renderer, newest_in_range,
+};
 
 use charts::{archive, chain, request, values};
 
@@ -133,6 +137,62 @@ fn a_chart_without_its_dependencies_says_which_and_what_brings_them() {
          `kubectl stacks release create --charts DIR`, which takes what is missing from DIR, or with `--chart-registry OCI`, which fetches it from there"
     );
     assert_eq!(error.class(), ErrorClass::Terminal);
+}
+
+/// Files with what is wrong with them, of a chart that has these besides its `Chart.yaml`.
+fn problems(files: &[(&str, &str)]) -> Vec<(String, Option<usize>)> {
+    let chart = ("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
+    let files = [chart].into_iter().chain(files.iter().copied());
+    let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+    let renderer = Renderer::new(0).with_tera_of(Path::new(env!("CARGO_BIN_EXE_rendering-tera")));
+    let found = renderer.problems(ChartBytes::Files(files.collect()), HelmProfile::V3_19);
+    found
+        .unwrap()
+        .into_iter()
+        .map(|problem| (problem.file, problem.line))
+        .collect()
+}
+
+#[test]
+fn what_is_wrong_whatever_the_values_are_is_found_in_every_file_and_nothing_is_executed() {
+    let sub = "apiVersion: v2\nname: sub\nversion: 1.0.0\n";
+    let good = [
+        (
+            "templates/a.yaml",
+            "{{ fail .Values.none.more }}{{ include \"nowhere\" . }}",
+        ),
+        ("templates/b.tera", "{{ Values.none.more }}"),
+        ("charts/sub/Chart.yaml", sub),
+    ];
+    assert!(problems(&good).is_empty(), "{:?}", problems(&good));
+    let wrong = [
+        ("templates/a.yaml", "a: b\n{{ nosuch }}\n"),
+        ("templates/NOTES.txt", "{{ end }}"),
+        ("templates/b.tera", "\n\n{{ Values.a | nosuch }}"),
+        ("values.schema.json", "{"),
+        ("charts/folder/Chart.yaml", sub),
+        ("charts/folder/values.yaml", "a: b: c\n"),
+        ("charts/folder/templates/_a.tpl", "{{ if .Values.a }}"),
+    ];
+    let mut found = problems(&wrong);
+    found.sort();
+    let at = |file: &str, line: Option<usize>| (file.to_owned(), line);
+    assert_eq!(
+        found,
+        [
+            at("charts/folder/templates/_a.tpl", Some(1)),
+            at("charts/folder/values.yaml", None),
+            at("templates/NOTES.txt", Some(1)),
+            at("templates/a.yaml", Some(2)),
+            at("templates/b.tera", Some(3)),
+            at("values.schema.json", None),
+        ]
+    );
+    // What cannot be loaded has nothing else to be looked at.
+    assert_eq!(
+        problems(&[("charts/folder/Chart.yaml", "name: [")]),
+        [at("charts/folder/Chart.yaml", None)]
+    );
 }
 
 #[test]

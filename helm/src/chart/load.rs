@@ -12,6 +12,7 @@ use super::{File, Loaded};
 use crate::bounds::{self, Apart, BoundError};
 use crate::fields::{Struct, decode};
 use crate::profile::Profile;
+use crate::render::FileProblem;
 use crate::schema::Schema;
 use crate::warning::Said;
 use crate::yaml;
@@ -155,6 +156,29 @@ impl LoadError {
             }
             _ => self.to_string(),
         }
+    }
+}
+
+impl LoadError {
+    /// The same about the file that is wrong, in the words of a profile.
+    pub fn located(&self, profile: &Profile) -> FileProblem {
+        self.located_at(0, profile)
+    }
+
+    fn located_at(&self, depth: usize, profile: &Profile) -> FileProblem {
+        let file = match self {
+            Self::Subchart { name, problem, .. } => {
+                let inner = problem.located_at(depth + 1, profile);
+                let separator = if inner.file.is_empty() { "" } else { "/" };
+                let file = format!("charts/{name}{separator}{}", inner.file);
+                return FileProblem { file, ..inner };
+            }
+            Self::ReadFile { file, .. } => *file,
+            Self::NoMetadata | Self::Invalid(_) => "Chart.yaml",
+            Self::Ignore(_) => ".helmignore",
+            _ => "",
+        };
+        FileProblem::new(file.to_owned(), None, self.text_at(depth, profile))
     }
 }
 

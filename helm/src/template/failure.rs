@@ -124,6 +124,17 @@ pub struct Place {
 }
 
 impl Place {
+    /// That of a call which was read and not executed.
+    pub(super) fn of_call(template: &Arc<str>, source: &Arc<Source>, node: NodeId, function: &str) -> Self {
+        Resolver::default().place(Level {
+            template: Arc::clone(template),
+            source: Arc::clone(source),
+            node,
+            function: Some(function.to_owned()),
+            expanding: None,
+        })
+    }
+
     /// Whether it is in a file of a chart, and not in a text given to `tpl`.
     pub fn is_in_file(&self) -> bool {
         &*self.file != EXPANDED

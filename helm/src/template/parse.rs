@@ -40,6 +40,11 @@ pub struct ParseError {
 }
 
 impl ParseError {
+    /// The function that the text calls and that there is not, if that is what is wrong.
+    pub fn unknown_function(&self) -> Option<&str> {
+        self.message.strip_prefix("function \"")?.strip_suffix("\" not defined")
+    }
+
     /// The error as Helm prints it for a file of a chart.
     pub fn helm_text(&self) -> String {
         // Helm keeps what follows the last colon of the whole text, wherever that colon comes from.

@@ -255,6 +255,15 @@ impl Source {
         self.arena.nodes[node.0 as usize].position as usize
     }
 
+    /// The functions that are called, in the order in which they were read, and where.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, NodeId)> {
+        let nodes = self.arena.nodes.iter().zip(0..);
+        nodes.filter_map(|(node, number)| match &node.kind {
+            NodeKind::Identifier(function) => Some((function.name, NodeId(number))),
+            _ => None,
+        })
+    }
+
     /// The node written out again, as error texts quote it.
     pub(super) fn describe(&self, node: NodeId) -> String {
         let mut written = String::new();

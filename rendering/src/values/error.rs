@@ -151,6 +151,17 @@ impl ValuesError {
         }
     }
 
+    /// The function that the template calls and that there is not, if that is what is wrong.
+    pub fn unknown_function(&self) -> Option<&str> {
+        match self {
+            Self::Go {
+                source: TextError::Parse(error),
+                ..
+            } => error.unknown_function(),
+            _ => None,
+        }
+    }
+
     /// The file that the error is about, and the line in it where one is known, from 1.
     pub fn place(&self) -> Option<(&str, Option<usize>)> {
         match self {

@@ -3,7 +3,7 @@
 use rendering::ErrorClass;
 use serde_json::json;
 
-use crate::{chain, values_of};
+use crate::{chain, check, values_of};
 
 /// Calls of functions that look at the world, with what they would look at.
 const WORLDLY: &[(&str, &str, &str)] = &[
@@ -97,6 +97,31 @@ fn there_are_no_functions_of_charts_and_no_files() {
     let nothing = "<no value>";
     let expected = json!({"a": nothing, "b": nothing, "c": nothing, "d": nothing});
     assert_eq!(values_of("overwrite.yaml", of_chart).unwrap().values, expected);
+}
+
+/// Whatever is not executed for this cluster may be for another one.
+#[test]
+fn a_template_that_calls_what_looks_at_the_world_is_found_without_a_cluster() {
+    for call in [
+        "env \"HOME\"",
+        "expandenv \"$HOME\"",
+        "getHostByName \"a\"",
+        "now",
+        "randInt 1 5",
+    ] {
+        let text = format!("a: 1\n{{{{ if false }}}}b: {{{{ {call} }}}}{{{{ end }}}}\n");
+        assert!(values_of("overwrite.yaml", &text).is_ok(), "{call}");
+        let error = check("cni/overwrite.yaml", &text).unwrap_err();
+        assert_eq!(error.place(), Some(("cni/overwrite.yaml", Some(2))), "{call}");
+        let function = call.split(' ').next().unwrap();
+        assert!(
+            chain(&error).contains(&format!("the function {function:?} ")),
+            "{}",
+            chain(&error)
+        );
+    }
+    assert!(check("overwrite.yaml", "a: {{ date \"2006\" .Cluster.metadata.none }}").is_ok());
+    assert!(check("overwrite.yaml.tera", "a: {{ get_env(name=\"HOME\") }}").is_err());
 }
 
 #[test]

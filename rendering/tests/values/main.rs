@@ -40,6 +40,11 @@ fn values_of(path: &str, text: &str) -> Result<ChartValues, ValuesError> {
     values_over(&roots(), path, text)
 }
 
+fn check(path: &str, text: &str) -> Result<(), ValuesError> {
+    let text = text.as_bytes();
+    renderer().check_values(ValuesTemplate { path, text })
+}
+
 fn values_over(roots: &Value, path: &str, text: &str) -> Result<ChartValues, ValuesError> {
     let template = ValuesTemplate {
         path,

@@ -4,7 +4,7 @@ use helm::yaml::Node;
 use rendering::ChartValues;
 use serde_json::{Value, json};
 
-use crate::{chain, roots, values_of, values_over};
+use crate::{chain, check, roots, values_of, values_over};
 
 #[test]
 fn a_root_that_the_cluster_does_not_refer_to_is_not_there() {
@@ -105,6 +105,34 @@ fn errors_name_file_line_and_expression() {
         "{}",
         chain(&error)
     );
+}
+
+#[test]
+fn what_is_no_template_is_found_without_a_cluster_and_what_fails_in_one_alone_is_not() {
+    let error = check("ccm/overwrite.yaml", "a: 1\nb: {{ .Cluster.metadata.name | qote }}\n").unwrap_err();
+    assert_eq!(error.place(), Some(("ccm/overwrite.yaml", Some(2))));
+    assert_eq!(error.unknown_function(), Some("qote"));
+    let error = check("ccm/overwrite.yaml", "a: 1\n{{ if .Cluster }}\n").unwrap_err();
+    assert_eq!(error.unknown_function(), None);
+    let error = check(
+        "ccm/overwrite.yaml.tera",
+        "a: 1\nb: {{ Cluster.metadata.name | qote }}\n",
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.place(),
+        Some(("ccm/overwrite.yaml.tera", Some(2))),
+        "{}",
+        chain(&error)
+    );
+    for (path, text) in [
+        ("overwrite.yaml", "a: {{ .Cluster.metadata.name.first }}"),
+        ("overwrite.yaml", "a: {{ fail \"no\" }}"),
+        ("overwrite.yaml.tera", "a: {{ Cluster.metadata.none.more }}"),
+    ] {
+        assert!(check(path, text).is_ok(), "{text}");
+        assert!(values_of(path, text).is_err(), "{text}");
+    }
 }
 
 #[test]
