@@ -15,7 +15,7 @@ use super::ReleaseError;
 const MOST_NOTES: usize = 32;
 
 /// The groups of the API of which the conditions need definitions that Kubernetes itself does not bring.
-pub(super) fn groups(stages: &ClusterAddonConfig) -> BTreeSet<String> {
+pub(crate) fn groups(stages: &ClusterAddonConfig) -> BTreeSet<String> {
     let built_in = Schemas::built_in();
     let conditions = conditions(stages).map(|(.., condition)| condition);
     let kinds = conditions.flat_map(|condition| kinds(condition).into_values());

@@ -24,6 +24,7 @@ use crds::{
 
 pub use self::error::ReleaseError;
 pub(crate) use self::{
+    conditions::groups as groups_of_conditions,
     understanding::{Files, understand},
     verification::{Stamp, Stamps, stamps},
 };

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::{
     PackError,
     ignore::IgnoreRules,
+    overwrite::OVERWRITES,
     registry, supply,
     tree::{Tree, line_of},
 };
@@ -13,8 +14,6 @@ use crate::archive::ChartIdentity;
 /// The file that makes a directory a chart.
 pub(super) const CHART: &str = "Chart.yaml";
 const IGNORE: &str = ".helmignore";
-/// Values templates of a stage, in both languages: read by the operators and not by Helm.
-const OVERWRITES: [&str; 2] = ["overwrite.yaml", "overwrite.yaml.tera"];
 
 #[derive(Deserialize)]
 pub(super) struct ChartFile {

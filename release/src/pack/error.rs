@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use crds::{
     names::{NameError, ReleaseTag},
-    release_files::{CLUSTER_ADDON_VALUES_TERA, ReleaseFileError},
+    release_files::ReleaseFileError,
 };
 use thiserror::Error;
 
@@ -51,10 +51,20 @@ pub enum PackError {
         advice: &'static str,
     },
     /// Nobody can tell which of two templates counts.
-    #[error("{}: is there beside {CLUSTER_ADDON_VALUES_TERA}; take one of the two out", .path.display())]
+    #[error("{}: is there beside {beside}; take one of the two out", .path.display())]
     TwoValues {
         /// The first of them.
         path: PathBuf,
+        /// The name of the other one.
+        beside: &'static str,
+    },
+    /// A file that looks like the template of the values of a chart that has none.
+    #[error("{}: nobody reads this file, so the chart would get no values: did you mean {meant}?", .path.display())]
+    UnreadValues {
+        /// The file.
+        path: PathBuf,
+        /// The name that such a template has.
+        meant: &'static str,
     },
     /// A link, device or oddly named file.
     #[error("{}: is {kind}; put a regular file there", .path.display())]
@@ -322,6 +332,16 @@ pub enum PackError {
     NoStages {
         /// The `clusteraddon.yaml`.
         path: PathBuf,
+    },
+    /// An object that a stage waits for, and that there cannot be.
+    #[error("{}: {place}: {problem}", .path.display())]
+    WatchedObject {
+        /// The `clusteraddon.yaml`.
+        path: PathBuf,
+        /// The object, with all that it is in.
+        place: String,
+        /// Why there cannot be one, and what to do.
+        problem: String,
     },
     /// A node image that is to be built.
     #[error("{}:{line}: the image has an imageDir but no url; build and upload it first, then write its url", .path.display())]

@@ -8,7 +8,9 @@ mod chart;
 mod error;
 mod ignore;
 mod keys;
+mod objects;
 mod output;
+mod overwrite;
 mod placeholder;
 mod registry;
 mod stack;
@@ -25,8 +27,13 @@ use std::{
 
 use crds::{
     names::{ReleaseTag, StackVersion},
-    release_files::{CLUSTER_ADDON_CONFIG, HASHES, METADATA, Metadata, NODE_IMAGES},
+    release_files::{
+        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA, HASHES, METADATA, Metadata, NODE_IMAGES,
+    },
 };
+
+/// Which of the words that there are somebody may have meant.
+pub use expressions::nearest;
 
 pub use self::{
     error::PackError,
@@ -38,7 +45,7 @@ use self::{
     supply::Shelf,
     tree::Tree,
 };
-use crate::{Digest, FileRef, files};
+use crate::{Digest, FileRef, FolderFiles, archive, files};
 
 /// How the versions of the new release are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +69,7 @@ pub struct Packed {
     pub files: Vec<FileRef>,
     /// What was done.
     pub packing: Packing,
-    /// What could not be checked, a sentence each.
+    /// What could not be checked, and what its maker may not have meant, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -94,7 +101,21 @@ pub struct Prepared {
     stack: PathBuf,
     output: PathBuf,
     files: BTreeMap<String, Vec<u8>>,
+    /// The name of the archive of the add-ons.
+    addon_chart: String,
     supplied: Vec<Supplied>,
+    notes: Vec<String>,
+}
+
+/// A chart of the add-ons of a [`Prepared`], as operators take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddonChart {
+    /// Where the stack has it; a text is there with the same lines. What came from a [`Supply`] is not there.
+    pub directory: PathBuf,
+    /// Its files, by their paths in it.
+    pub files: FolderFiles,
+    /// The template of its values, behind the place where the stack has it.
+    pub values: Option<(PathBuf, Vec<u8>)>,
 }
 
 impl Prepared {
@@ -114,6 +135,46 @@ impl Prepared {
         self.stack.join(stack::CLASS).join(below)
     }
 
+    /// The charts of the add-ons, by the names of their folders.
+    pub fn addon_charts(&self) -> Result<Vec<AddonChart>, PackError> {
+        let directory = self.stack.join(stack::ADDON);
+        let archive = self.files[&self.addon_chart].as_slice();
+        let charts = archive::split(archive, |_, _| true).map_err(|source| PackError::ChartArchive {
+            path: directory.clone(),
+            source,
+        })?;
+        let is_staged = self.files.contains_key(CLUSTER_ADDON_CONFIG);
+        let charts = charts.into_iter().map(|(folder, files)| {
+            if is_staged {
+                let directory = directory.join(folder);
+                let mut templates = files
+                    .iter()
+                    .filter(|(path, _)| overwrite::OVERWRITES.contains(&path.as_str()));
+                let values = templates
+                    .next()
+                    .map(|(path, text)| (directory.join(path), text.clone()));
+                AddonChart {
+                    directory,
+                    files,
+                    values,
+                }
+            } else {
+                AddonChart {
+                    directory: directory.clone(),
+                    files,
+                    values: self.values(),
+                }
+            }
+        });
+        Ok(charts.collect())
+    }
+
+    /// The template of the values of the only chart.
+    fn values(&self) -> Option<(PathBuf, Vec<u8>)> {
+        let mut names = [CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA].into_iter();
+        names.find_map(|name| Some((self.stack.join(name), self.files.get(name)?.clone())))
+    }
+
     /// The charts that were taken from the [`Supply`], in the order in which they were.
     pub fn supplied(&self) -> &[Supplied] {
         &self.supplied
@@ -121,7 +182,9 @@ impl Prepared {
 
     /// Writes it to the directory `<output>/<tag>`. Blocks.
     pub fn write(&self) -> Result<Packed, PackError> {
-        output::write(&self.output, &self.tag, &self.files)
+        let packed = output::write(&self.output, &self.tag, &self.files)?;
+        let notes = [self.notes.clone(), packed.notes].concat();
+        Ok(Packed { notes, ..packed })
     }
 }
 
@@ -156,7 +219,7 @@ pub fn prepare(
     stack::check_output(stack, output)?;
     let directory = stack.to_owned();
     let mut shelf = supply.map(Shelf::read).transpose()?;
-    let stack = Stack::read(stack, shelf.as_mut())?;
+    let mut stack = Stack::read(stack, shelf.as_mut())?;
     let versions = match versioning {
         Versioning::Given(version) => versions::given(&stack, version),
         Versioning::NextAfter(releases) => match versions::next_after(&stack, releases)? {
@@ -167,6 +230,8 @@ pub fn prepare(
     let version = versions.cluster_stack.clone();
     let tag = ReleaseTag::new(stack.stem.clone(), version).map_err(|source| PackError::Tag { source })?;
     Ok(Preparation::Prepared(Prepared {
+        notes: std::mem::take(&mut stack.notes),
+        addon_chart: files::addon_chart_name(&tag, &versions.cluster_addon),
         files: build(stack, &versions, &tag)?,
         tag,
         stack: directory,
@@ -185,6 +250,7 @@ fn build(stack: Stack, versions: &Metadata, tag: &ReleaseTag) -> Result<BTreeMap
         addons,
         node_images,
         hashes,
+        notes: _,
     } = stack;
     let mut files = BTreeMap::new();
     let class = whole_chart(
@@ -207,8 +273,11 @@ fn build(stack: Stack, versions: &Metadata, tag: &ReleaseTag) -> Result<BTreeMap
             )?
         }
         Addons::Stages { charts, stages } => {
+            let charts = stage_charts(charts, versions)?;
+            let path = directory.join(CLUSTER_ADDON_CONFIG);
+            objects::check(&path, &stages, &charts, tag.kubernetes_minor())?;
             files.insert(CLUSTER_ADDON_CONFIG.to_owned(), stages);
-            stage_charts(charts, versions)?
+            charts
         }
     };
     files.insert(files::addon_chart_name(tag, &versions.cluster_addon), addon);
@@ -244,6 +313,7 @@ fn stage_charts(charts: Tree, versions: &Metadata) -> Result<Vec<u8>, PackError>
     let mut files = BTreeMap::new();
     for directory in charts.directories() {
         let chart = chart::chart_files(charts.below(directory))?;
+        overwrite::check(&chart)?;
         files.extend(
             chart
                 .files

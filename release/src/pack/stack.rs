@@ -15,6 +15,7 @@ use super::{
     PackError,
     chart::CHART,
     keys,
+    overwrite::OVERWRITES,
     supply::Shelf,
     tree::{Tree, hash, line_of, text},
 };
@@ -22,7 +23,7 @@ use super::{
 const DESCRIPTION: &str = "csctl.yaml";
 const API_VERSION: &str = "csctl.clusterstack.x-k8s.io/v1alpha1";
 pub(super) const CLASS: &str = "cluster-class";
-const ADDON: &str = "cluster-addon";
+pub(super) const ADDON: &str = "cluster-addon";
 const NODE_IMAGES_DIRECTORY: &str = "node-images";
 /// Key of an image that a plugin of csctl would build.
 const IMAGE_DIRECTORY: &str = "imageDir";
@@ -51,6 +52,8 @@ pub(super) struct Stack {
     /// The list of node images: its path in the directory, and its text.
     pub(super) node_images: Option<(String, Vec<u8>)>,
     pub(super) hashes: Hashes,
+    /// What its maker may not have meant, a sentence each.
+    pub(super) notes: Vec<String>,
 }
 
 /// The two forms of add-ons.
@@ -113,27 +116,8 @@ impl Stack {
             cluster_addon_values: values.map_or_else(String::new, hash_of_values),
             node_image_dir: Tree::read(directory, &[NODE_IMAGES, NODE_IMAGES_DIRECTORY])?.hash(),
         };
-        let addons = match (tree.description(CLUSTER_ADDON_CONFIG)?, values) {
-            (Some(stages), _) => {
-                check_stages(&tree, stages, &charts)?;
-                Addons::Stages {
-                    charts,
-                    stages: stages.to_owned(),
-                }
-            }
-            (None, Some((name, values))) => Addons::Single {
-                chart: charts,
-                name,
-                values: values.clone(),
-            },
-            (None, None) => {
-                let advice = "write the values of the add-on chart, or clusteraddon.yaml for several charts";
-                return Err(PackError::Missing {
-                    path: tree.path(CLUSTER_ADDON_VALUES),
-                    advice,
-                });
-            }
-        };
+        let notes = unread(&tree);
+        let addons = addons(&tree, charts, values)?;
         Ok(Self {
             directory: tree.origin,
             stem,
@@ -142,8 +126,53 @@ impl Stack {
             addons,
             node_images,
             hashes,
+            notes,
         })
     }
+}
+
+/// The add-ons, which are these charts.
+fn addons(tree: &Tree, charts: Tree, values: Option<(&'static str, &Vec<u8>)>) -> Result<Addons, PackError> {
+    match (tree.description(CLUSTER_ADDON_CONFIG)?, values) {
+        (Some(stages), _) => {
+            check_stages(tree, stages, &charts)?;
+            Ok(Addons::Stages {
+                charts,
+                stages: stages.to_owned(),
+            })
+        }
+        (None, Some((name, values))) => Ok(Addons::Single {
+            chart: charts,
+            name,
+            values: values.clone(),
+        }),
+        (None, None) => {
+            let advice = "write the values of the add-on chart, or clusteraddon.yaml for several charts";
+            Err(PackError::Missing {
+                path: tree.path(CLUSTER_ADDON_VALUES),
+                advice,
+            })
+        }
+    }
+}
+
+/// The templates of values that nobody reads in this form of add-ons. They are no errors: real stacks have some.
+fn unread(tree: &Tree) -> Vec<String> {
+    let is_staged = tree.files.contains_key(CLUSTER_ADDON_CONFIG);
+    let (unread, advice) = if is_staged {
+        let advice = "beside clusteraddon.yaml; write the values of a chart into overwrite.yaml in its folder";
+        (
+            [CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA].map(str::to_owned),
+            advice,
+        )
+    } else {
+        let advice = "without clusteraddon.yaml; write the values of the chart into cluster-addon-values.yaml";
+        (OVERWRITES.map(|name| format!("{ADDON}/{name}")), advice)
+    };
+    let there = unread.iter().filter(|file| tree.files.contains_key(*file));
+    there
+        .map(|file| format!("{}: nobody reads it {advice}", tree.path(file).display()))
+        .collect()
 }
 
 /// The template of the values of the only chart, with its name.
@@ -151,8 +180,10 @@ fn values(tree: &Tree) -> Result<Option<(&'static str, &Vec<u8>)>, PackError> {
     let named = |name| tree.files.get(name).map(|values| (name, values));
     let (go, tera) = (named(CLUSTER_ADDON_VALUES), named(CLUSTER_ADDON_VALUES_TERA));
     if go.is_some() && tera.is_some() {
-        let path = tree.path(CLUSTER_ADDON_VALUES);
-        return Err(PackError::TwoValues { path });
+        return Err(PackError::TwoValues {
+            path: tree.path(CLUSTER_ADDON_VALUES),
+            beside: CLUSTER_ADDON_VALUES_TERA,
+        });
     }
     Ok(go.or(tera))
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use release::pack::{self, Versioning};
+use release::pack::{self, Creation, Versioning};
 use tempfile::TempDir;
 
 use crate::fixture::chain;
@@ -41,6 +41,23 @@ fn refusal(harm: impl FnOnce(&Path)) -> String {
     );
     assert_eq!(left, Vec::<PathBuf>::new());
     chain(&error).replace(&format!("{}/", stack.display()), "")
+}
+
+/// What is noted of a good stack, without its directory, after somebody did this to it.
+fn notes(change: impl FnOnce(&Path)) -> Vec<String> {
+    let place = TempDir::new().unwrap();
+    let (stack, output) = (place.path().join("stack"), place.path().join("output"));
+    copy(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/stacks/docker-harbor/v1"),
+        &stack,
+    );
+    change(&stack);
+    let versioning = Versioning::Given("v1".parse().unwrap());
+    let Creation::Packed(packed) = pack::create(&stack, &output, &versioning).expect("the stack is good") else {
+        panic!("there was no release before");
+    };
+    let within = format!("{}/", stack.display());
+    packed.notes.iter().map(|note| note.replace(&within, "")).collect()
 }
 
 /// The refusal after replacing a text in a file.
@@ -235,6 +252,119 @@ fn a_misspelt_key_in_a_stage_is_refused_with_its_path_and_the_one_that_is_meant(
     ] {
         assert_eq!(refusal_of("clusteraddon.yaml", from, to), format!("{stage}{said}"));
     }
+}
+
+#[test]
+fn an_object_that_there_cannot_be_is_refused_with_what_is_meant() {
+    let object = "clusteraddon.yaml: addonStages.AfterControlPlaneInitialized[1].waitForPreCondition.objects[0]: ";
+    for (from, to, said) in [
+        (
+            "kind: DaemonSet",
+            "kind: Daemonset",
+            "apps/v1 has no Daemonset: did you mean DaemonSet?",
+        ),
+        (
+            "apiVersion: apps/v1\n",
+            "apiVersion: apps/v1beta1\n",
+            "apps/v1beta1 has no DaemonSet; Kubernetes has it in apps/v1",
+        ),
+        (
+            "        namespace: kube-system\n",
+            "",
+            "a DaemonSet is always in a namespace, so \"cluster-addon-network\" would never be found: add `namespace:`",
+        ),
+        (
+            "apiVersion: apps/v1\n        kind: DaemonSet",
+            "apiVersion: v1\n        kind: Node",
+            "a Node is in no namespace, so \"cluster-addon-network\" would never be found in \"kube-system\": take `namespace:` out",
+        ),
+    ] {
+        assert_eq!(refusal_of("clusteraddon.yaml", from, to), format!("{object}{said}"));
+    }
+}
+
+/// A stack of which a stage waits for a ring, whose kind one of its charts defines with this scope; the ring has this beside its name.
+fn waits_for_a_ring(stack: &Path, scope: &str, beside: &str) {
+    let stages = fs::read_to_string(stack.join("clusteraddon.yaml")).unwrap();
+    let (before, _) = stages.split_once("      objects:").unwrap();
+    let ring = format!("{{key: ring, apiVersion: example.org/v1, kind: Ring, name: one{beside}}}");
+    let waiting = format!("{before}      objects: [{ring}]\n      conditions: ring.spec.size > 1\n");
+    fs::write(stack.join("clusteraddon.yaml"), waiting).unwrap();
+    let definition = format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: rings.example.org}}\nspec:\n  group: example.org\n  \
+         scope: {scope}\n  names: {{kind: Ring}}\n  versions:\n  - name: v1\n    schema: {{openAPIV3Schema: {{type: object, properties: \
+         {{spec: {{type: object, properties: {{size: {{type: integer}}}}}}}}}}}}\n"
+    );
+    let folder = stack.join("cluster-addon/network/crds");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("rings.yaml"), definition).unwrap();
+}
+
+#[test]
+fn the_scope_of_a_kind_that_a_chart_brings_along_counts_as_well() {
+    let refused = |scope: &str, beside: &str| refusal(|stack| waits_for_a_ring(stack, scope, beside));
+    assert!(refused("Namespaced", "").ends_with("add `namespace:`"));
+    assert!(refused("Cluster", ", namespace: fleet").ends_with("take `namespace:` out"));
+    for (scope, beside) in [("Namespaced", ", namespace: fleet"), ("Cluster", "")] {
+        let notes = notes(|stack| waits_for_a_ring(stack, scope, beside));
+        assert_eq!(notes, Vec::<String>::new(), "{scope}");
+    }
+}
+
+#[test]
+fn a_template_of_values_under_a_name_that_nobody_reads_is_refused() {
+    let named = |name: &str| {
+        refusal(|stack| {
+            let folder = stack.join("cluster-addon/network");
+            fs::rename(folder.join("overwrite.yaml"), folder.join(name)).unwrap();
+        })
+    };
+    for (name, meant) in [
+        ("overwrite.yml", "overwrite.yaml"),
+        ("override.yaml", "overwrite.yaml"),
+        ("cluster-addon-values.yaml", "overwrite.yaml"),
+        ("overwrite.tera", "overwrite.yaml.tera"),
+    ] {
+        assert_eq!(
+            named(name),
+            format!(
+                "cluster-addon/network/{name}: nobody reads this file, so the chart would get no values: did you mean {meant}?"
+            )
+        );
+    }
+    let both = refusal(|stack| {
+        let folder = stack.join("cluster-addon/network");
+        fs::copy(folder.join("overwrite.yaml"), folder.join("overwrite.yaml.tera")).unwrap();
+    });
+    assert_eq!(
+        both,
+        "cluster-addon/network/overwrite.yaml: is there beside overwrite.yaml.tera; take one of the two out"
+    );
+}
+
+#[test]
+fn a_file_that_a_template_of_the_chart_reads_is_no_template_of_values() {
+    let notes = notes(|stack| {
+        let folder = stack.join("cluster-addon/network");
+        fs::rename(folder.join("overwrite.yaml"), folder.join("override.yaml")).unwrap();
+        fs::write(
+            folder.join("templates/more.yaml"),
+            "{{ .Files.Get \"override.yaml\" }}\n",
+        )
+        .unwrap();
+    });
+    assert_eq!(notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_template_of_values_beside_stages_is_noted() {
+    let notes = notes(|stack| fs::write(stack.join("cluster-addon-values.yaml"), "values: |\n").unwrap());
+    assert_eq!(
+        notes,
+        [
+            "cluster-addon-values.yaml: nobody reads it beside clusteraddon.yaml; write the values of a chart into overwrite.yaml in its folder"
+        ]
+    );
 }
 
 #[test]

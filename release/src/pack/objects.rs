@@ -1,0 +1,237 @@
+//! The objects that stages wait for: whether there can be such ones in a cluster. Operators leave what they do not know to the cluster, which may be newer than
+//! they are; whoever makes a release is told at once what cannot have been meant.
+
+use std::{collections::BTreeSet, path::Path};
+
+use crds::{
+    names::KubernetesMinor,
+    release_files::{AddonStage, ClusterAddonConfig, WatchedObject},
+};
+use expressions::{ObjectKind, Schemas};
+
+use super::PackError;
+use crate::{archive, files};
+
+/// Kinds that Kubernetes had in preliminary versions not long ago: a cluster that is a little older may serve them in no other.
+const LATE: [&str; 14] = [
+    "DeviceClass",
+    "FlowSchema",
+    "IPAddress",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "PriorityLevelConfiguration",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "ResourceSlice",
+    "SelfSubjectReview",
+    "ServiceCIDR",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "VolumeAttributesClass",
+];
+
+/// Refuses the first object that there cannot be: of a kind that Kubernetes has not, or in a namespace where its kind has none, or the other way round.
+/// `charts` is the archive of the add-ons, whose definitions count as well.
+pub(super) fn check(path: &Path, stages: &[u8], charts: &[u8], kubernetes: KubernetesMinor) -> Result<(), PackError> {
+    let config = ClusterAddonConfig::parse(stages).map_err(|source| PackError::ReadReleaseFile {
+        path: path.to_owned(),
+        source,
+    })?;
+    let groups = files::groups_of_conditions(&config);
+    let contents = archive::inspect(charts, &groups).map_err(|source| PackError::ChartArchive {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut schemas = Schemas::of_kubernetes((kubernetes.major().into(), kubernetes.minor()));
+    for definition in contents.definitions.found {
+        schemas.add_definition(definition);
+    }
+    let mut all = config.addon_stages.iter().flat_map(|(hook, stages)| {
+        let stages = stages.iter().enumerate();
+        stages.flat_map(move |(index, stage)| objects(format!("addonStages.{hook}[{index}]"), stage))
+    });
+    match all.find_map(|(place, object)| Some((place, problem(object, &schemas)?))) {
+        None => Ok(()),
+        Some((place, problem)) => Err(PackError::WatchedObject {
+            path: path.to_owned(),
+            place,
+            problem,
+        }),
+    }
+}
+
+/// The objects that the stage at this place waits for, each with its place.
+fn objects(place: String, stage: &AddonStage) -> impl Iterator<Item = (String, &WatchedObject)> {
+    let both = [
+        ("waitForPreCondition", stage.wait_for_pre_condition.as_ref()),
+        ("waitForPostCondition", stage.wait_for_post_condition.as_ref()),
+    ];
+    both.into_iter().flat_map(move |(name, condition)| {
+        let place = format!("{place}.{name}");
+        let objects = condition.into_iter().flat_map(|condition| &condition.objects);
+        objects
+            .enumerate()
+            .map(move |(index, object)| (format!("{place}.objects[{index}]"), object))
+    })
+}
+
+/// Why there cannot be this object.
+fn problem(object: &WatchedObject, schemas: &Schemas) -> Option<String> {
+    let WatchedObject {
+        key: _,
+        api_version,
+        kind,
+        name,
+        namespace,
+    } = object;
+    let of = ObjectKind::new(api_version.clone(), kind.clone());
+    if !schemas.describes(&of) {
+        return unknown(&of, schemas);
+    }
+    match (schemas.is_namespaced(&of)?, namespace.is_empty()) {
+        (true, true) => Some(format!(
+            "a {kind} is always in a namespace, so {name:?} would never be found: add `namespace:`"
+        )),
+        (false, false) => Some(format!(
+            "a {kind} is in no namespace, so {name:?} would never be found in {namespace:?}: take `namespace:` out"
+        )),
+        _ => None,
+    }
+}
+
+/// Why there is no such kind, if that is certain: its group is one of Kubernetes itself.
+fn unknown(kind: &ObjectKind, schemas: &Schemas) -> Option<String> {
+    let ObjectKind { api_version, kind } = kind;
+    let group = group_of(api_version);
+    let is_of_group = |(version, _): &(&str, &str)| group_of(version) == group;
+    // Those of definitions always have a dot.
+    if group.contains('.') && !Schemas::kinds_of_kubernetes().any(|known| is_of_group(&known)) {
+        return None;
+    }
+    let is_preliminary = ["alpha", "beta"]
+        .iter()
+        .any(|word| version_of(api_version).contains(word));
+    let versions = versions_of(kind, group);
+    if !versions.is_empty() {
+        let versions = versions.into_iter().collect::<Vec<_>>().join(" and ");
+        let is_certain = !(is_preliminary && LATE.contains(&kind.as_str()));
+        return is_certain.then(|| format!("{api_version} has no {kind}; Kubernetes has it in {versions}"));
+    }
+    let known: BTreeSet<&str> = Schemas::kinds_of_kubernetes()
+        .filter(is_of_group)
+        .map(|(_, kind)| kind)
+        .collect();
+    let near = expressions::nearest(kind, known.iter().copied());
+    if near.is_empty() && (is_preliminary || schemas.is_of_older_kubernetes()) {
+        return None;
+    }
+    Some(if known.is_empty() {
+        format!("Kubernetes has no {api_version}, and what others define is in a group with a dot")
+    } else {
+        let instead = expressions::instead(kind, known);
+        format!("{api_version} has no {kind}{instead}")
+    })
+}
+
+/// In which versions Kubernetes has a kind of this name: those of the group, or of others where the group has none.
+fn versions_of(kind: &str, group: &str) -> BTreeSet<&'static str> {
+    let named = || Schemas::kinds_of_kubernetes().filter(move |(_, known)| *known == kind);
+    let of_group = named().map(|(version, _)| version);
+    let of_group: BTreeSet<_> = of_group.filter(|version| group_of(version) == group).collect();
+    if of_group.is_empty() {
+        named().map(|(version, _)| version).collect()
+    } else {
+        of_group
+    }
+}
+
+fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+fn version_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or(api_version, |(_, version)| version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(api_version: &str, kind: &str, namespace: &str, kubernetes: (u32, u32)) -> Option<String> {
+        let object = WatchedObject {
+            key: "it".to_owned(),
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            name: "one".to_owned(),
+            namespace: namespace.to_owned(),
+        };
+        problem(&object, &Schemas::of_kubernetes(kubernetes))
+    }
+
+    #[test]
+    fn kinds_that_kubernetes_never_had_or_has_no_longer_are_told_with_what_is_meant() {
+        for (api_version, kind, told) in [
+            (
+                "apps/v1",
+                "Daemonset",
+                "apps/v1 has no Daemonset: did you mean DaemonSet?",
+            ),
+            (
+                "apps/v1beta1",
+                "DaemonSet",
+                "apps/v1beta1 has no DaemonSet; Kubernetes has it in apps/v1",
+            ),
+            ("v1", "Deployment", "v1 has no Deployment; Kubernetes has it in apps/v1"),
+            (
+                "extensions/v1beta1",
+                "Ingress",
+                "extensions/v1beta1 has no Ingress; Kubernetes has it in networking.k8s.io/v1",
+            ),
+            (
+                "autoscaling/v2beta2",
+                "HorizontalPodAutoscaler",
+                "autoscaling/v2beta2 has no HorizontalPodAutoscaler; Kubernetes has it in autoscaling/v1 and autoscaling/v2",
+            ),
+            ("batch/v1", "Quay", "batch/v1 has no Quay; there are CronJob, Job"),
+            (
+                "harbor/v1",
+                "Quay",
+                "Kubernetes has no harbor/v1, and what others define is in a group with a dot",
+            ),
+        ] {
+            assert_eq!(said(api_version, kind, "here", (1, 34)).as_deref(), Some(told));
+        }
+    }
+
+    #[test]
+    fn kinds_that_a_cluster_may_have_nevertheless_are_left_to_it() {
+        for (api_version, kind, kubernetes) in [
+            ("cilium.io/v2", "CiliumNode", (1, 34)),
+            ("gateway.networking.k8s.io/v1", "Gateway", (1, 34)),
+            ("flowcontrol.apiserver.k8s.io/v1beta3", "FlowSchema", (1, 28)),
+            ("resource.k8s.io/v1beta1", "ResourceClaim", (1, 33)),
+            ("certificates.k8s.io/v1alpha1", "ClusterTrustBundle", (1, 33)),
+            // Newer than what is known here.
+            ("batch/v1", "Quay", (1, 99)),
+        ] {
+            assert_eq!(said(api_version, kind, "", kubernetes), None, "{kind}");
+        }
+        assert!(said("apps/v1", "Daemonset", "here", (1, 99)).is_some());
+    }
+
+    #[test]
+    fn a_namespace_is_given_where_the_kind_has_one_and_nowhere_else() {
+        assert_eq!(
+            said("apps/v1", "DaemonSet", "", (1, 34)).as_deref(),
+            Some("a DaemonSet is always in a namespace, so \"one\" would never be found: add `namespace:`")
+        );
+        assert_eq!(
+            said("v1", "Node", "kube-system", (1, 34)).as_deref(),
+            Some(
+                "a Node is in no namespace, so \"one\" would never be found in \"kube-system\": take `namespace:` out"
+            )
+        );
+        assert_eq!(said("apps/v1", "DaemonSet", "kube-system", (1, 34)), None);
+        assert_eq!(said("v1", "Node", "", (1, 34)), None);
+    }
+}
