@@ -144,7 +144,9 @@ const ABOUT: &str = "\
 Make a release from the directory of a stack
 
 Writes OUTPUT/<provider>-<name>-<major>-<minor>-<version>/ with everything that the operators read. The same stack and version always give the \
-same bytes. A release that is there is never changed. The class chart is rendered first: a stack that operators could not use becomes no release.
+same bytes. A release that is there is never changed. The class chart is rendered first, and the charts of \
+add-ons and the templates of their values are read: a stack that operators could not use becomes no release. What add-ons make of a cluster is not tried, \
+because it follows from a Cluster.
 
 The directory of a stack holds
 

@@ -1,5 +1,6 @@
 //! `kubectl-stacks`: what people do with cluster stacks. Parsing arguments and printing are here, everything else is in the rooms below.
 
+mod addons;
 mod arguments;
 mod class;
 mod manifests;

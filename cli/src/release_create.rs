@@ -13,6 +13,7 @@ use release::{
 };
 
 use crate::{
+    addons,
     arguments::CreateRelease,
     class::{self, Class},
     heard, registries,
@@ -69,6 +70,9 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
                 eprintln!("note: {}: takes {name} {version} from {from}", into.display());
             }
             let class = class::render(&prepared)?;
+            for note in addons::check(&prepared)? {
+                eprintln!("note: {}", one_line(&note, usize::MAX));
+            }
             let packed = prepared.write()?;
             heard(print(&packed, &class, out)).map_err(|source| {
                 let directory = packed.directory.clone();

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use crds::conditions::ConditionType;
-use e2e::{Journey, releases::StackSource};
+use e2e::{
+    Journey,
+    releases::{ADD_ONS, StackSource, archive, put_into},
+};
 
 use super::{Attack, bait::Bait, bombs};
 use crate::by_hand::stack_of;
@@ -59,6 +62,8 @@ pub(super) struct Hostile {
 pub(super) enum Wrong {
     /// A file of its source, by its path.
     Source(&'static str, String),
+    /// The same in what is packed already: the makers of releases refuse it, and whoever writes one by hand does not.
+    Slipped(&'static str, String),
     /// What this does to the files of the release once it is packed.
     Packed(fn(&Path) -> Result<()>),
 }
@@ -99,16 +104,20 @@ pub(super) fn publish(journey: &Journey, bait: &Bait) -> Result<Releases> {
         .chain(bombs::by_hand());
     for hostile in gaining.chain(bombs) {
         let source = honest_source()?;
-        if let Wrong::Source(path, text) = &hostile.wrong {
-            source.write(path, text)?;
-            if Path::new(path).extension().is_some_and(|extension| extension == "tera") {
+        match &hostile.wrong {
+            Wrong::Source(path, text) => source.write(path, text).map(drop)?,
+            Wrong::Slipped(path, _) if Path::new(path).extension().is_some_and(|extension| extension == "tera") => {
                 source.remove(VALUES)?;
             }
+            Wrong::Slipped(..) | Wrong::Packed(_) => {}
         }
         let tag = publish(&source).with_context(|| hostile.name)?;
-        if let Wrong::Packed(harm) = &hostile.wrong {
-            journey.releases.edit(&tag, harm).with_context(|| hostile.name)?;
-        }
+        let harmed = match &hostile.wrong {
+            Wrong::Source(..) => Ok(()),
+            Wrong::Slipped(path, text) => journey.releases.edit(&tag, |release| slip(release, path, text)),
+            Wrong::Packed(harm) => journey.releases.edit(&tag, harm),
+        };
+        harmed.with_context(|| hostile.name)?;
         attacks.push(hostile.attack(tag));
     }
     Ok(Releases {
@@ -120,7 +129,22 @@ pub(super) fn publish(journey: &Journey, bait: &Bait) -> Result<Releases> {
     })
 }
 
+/// Puts a file of the source into the archive of the add-ons.
+fn slip(release: &Path, path: &str, text: &str) -> Result<()> {
+    let within = path.strip_prefix("cluster-addon/").context("no file of a chart")?;
+    let size = u64::try_from(text.len())?;
+    put_into(&archive(release, ADD_ONS)?, Path::new(within), size, text.as_bytes())
+}
+
 impl Hostile {
+    fn slipped(self) -> Self {
+        let wrong = match self.wrong {
+            Wrong::Source(path, text) => Wrong::Slipped(path, text),
+            other => other,
+        };
+        Self { wrong, ..self }
+    }
+
     fn attack(self, class: String) -> Attack {
         Attack {
             cluster: self.name.to_owned(),
@@ -191,7 +215,7 @@ fn spying(journey: &Journey, bait: &Bait) -> String {
 /// Values are made before anything of the chart is.
 fn of_values(bait: &Bait) -> Vec<Hostile> {
     let variable = super::VARIABLE;
-    vec![
+    let wrong = vec![
         values(
             "environment",
             format!("cluster: {{{{ env {variable:?} | quote }}}}\n"),
@@ -219,7 +243,8 @@ fn of_values(bait: &Bait) -> Vec<Hostile> {
             ),
             ..values("environment-of-tera", String::new(), &["get_env"])
         },
-    ]
+    ];
+    wrong.into_iter().map(Hostile::slipped).collect()
 }
 
 fn of_charts(bait: &Bait) -> Vec<Hostile> {
@@ -230,12 +255,14 @@ fn of_charts(bait: &Bait) -> Vec<Hostile> {
             "environment-of-a-chart",
             format!("{{{{ env {variable:?} }}}}\n"),
             &["function \"env\" not defined"],
-        ),
+        )
+        .slipped(),
         chart(
             "program-of-a-chart",
             format!("{{{{ exec {:?} }}}}\n", bait.file("run.sh")),
             &["function \"exec\" not defined"],
-        ),
+        )
+        .slipped(),
         // It may look up Secrets of its own cluster; whoever reads a status may not.
         chart(
             "teller",

@@ -1,0 +1,113 @@
+//! Tries the charts of the add-ons of a release before the release is there for anybody. What they make of a cluster follows from a Cluster, and here
+//! is none: nothing of them is executed. What can never work, whatever the Cluster, is refused where the one who can mend it sits.
+
+use crds::policy::HelmProfile;
+use release::pack::{self, AddonChart, PackError, Prepared};
+use rendering::{ChartBytes, FileProblem, Renderer, StackError, ValuesError, ValuesTemplate};
+use thiserror::Error;
+
+/// The Helm that has the most functions.
+const NEWEST: HelmProfile = HelmProfile::V4_3;
+/// Functions that look at the environment of a program: Helm takes them away from charts.
+const OF_ENVIRONMENT: [&str; 2] = ["env", "expandenv"];
+
+/// No cluster can have these add-ons.
+#[derive(Debug, Error)]
+pub(crate) enum Unusable {
+    /// The charts are not what they were packed as.
+    #[error(transparent)]
+    Unpack(#[from] PackError),
+    /// The system has no thread for the templates.
+    #[error(transparent)]
+    Try(#[from] StackError),
+    /// A file of a chart is not what it must be.
+    #[error("{at}: correct this file{meant}{more}, then make the release again: {problem}")]
+    Chart {
+        /// The file of the stack, with the line where one is known.
+        at: String,
+        /// What may be meant.
+        meant: String,
+        /// How many other files there are.
+        more: String,
+        problem: Box<FileProblem>,
+    },
+    /// A template of values can give none.
+    #[error("{at}: correct this template{meant}, then make the release again")]
+    Values {
+        at: String,
+        meant: String,
+        #[source]
+        source: Box<ValuesError>,
+    },
+}
+
+/// Refuses charts and templates of values that can never work. Gives what works with another Helm alone, a sentence each.
+pub(crate) fn check(prepared: &Prepared) -> Result<Vec<String>, Unusable> {
+    let renderer = Renderer::new(0);
+    let mut notes = Vec::new();
+    for chart in prepared.addon_charts()? {
+        check_values(&renderer, &chart)?;
+        notes.extend(check_chart(&renderer, chart)?);
+    }
+    Ok(notes)
+}
+
+fn check_chart(renderer: &Renderer, chart: AddonChart) -> Result<Option<String>, Unusable> {
+    let AddonChart { directory, files, .. } = chart;
+    let profile = HelmProfile::default();
+    let mut problems = renderer.problems(ChartBytes::Files(files.clone()), profile)?;
+    if problems.is_empty() {
+        return Ok(None);
+    }
+    let problem = problems.swap_remove(0);
+    let file = directory.join(&problem.file);
+    let at = match problem.line {
+        Some(line) => format!("{}:{line}", file.display()),
+        None => file.display().to_string(),
+    };
+    if renderer.problems(ChartBytes::Files(files), NEWEST)?.is_empty() {
+        return Ok(Some(format!(
+            "{at}: with spec.policy.helmProfile {NEWEST} alone, not with {profile}: {problem}"
+        )));
+    }
+    let function = problem.function.as_deref();
+    Err(Unusable::Chart {
+        at,
+        meant: meant(function, rendering::chart_functions(profile)),
+        more: match problems.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        },
+        problem: Box::new(problem),
+    })
+}
+
+fn check_values(renderer: &Renderer, chart: &AddonChart) -> Result<(), Unusable> {
+    let Some((path, text)) = &chart.values else {
+        return Ok(());
+    };
+    let path = path.display().to_string();
+    let checked = renderer.check_values(ValuesTemplate { path: &path, text });
+    checked.map_err(|source| Unusable::Values {
+        at: match source.place() {
+            Some((_, Some(line))) => format!("{path}:{line}"),
+            _ => path.clone(),
+        },
+        meant: meant(source.unknown_function(), rendering::values_functions()),
+        source: Box::new(source),
+    })
+}
+
+/// What may be meant by a function that there is not, as a part of a sentence.
+fn meant(function: Option<&str>, known: impl Iterator<Item = &'static str>) -> String {
+    match function {
+        Some(function) if OF_ENVIRONMENT.contains(&function) => {
+            " (charts see nothing of any environment: give it as a value)".to_owned()
+        }
+        Some(function) => match pack::nearest(function, known).as_slice() {
+            [] => String::new(),
+            near => format!(" (did you mean {}?)", near.join(" or ")),
+        },
+        None => String::new(),
+    }
+}
