@@ -7,7 +7,7 @@ use crds::{
     names::ReleaseTag,
     release_files::{
         CLUSTER_ADDON_CONFIG, ClusterAddonConfig, ClusterApiVersion, HASHES, Hashes, MAX_STAGES, METADATA, Metadata,
-        NODE_IMAGES, NodeImages, OnFailure,
+        NODE_IMAGES, NodeImages, OnFailure, ReleaseFileError, parse_timeout,
     },
 };
 
@@ -76,7 +76,6 @@ fn bad_metadata_is_refused_in_the_words_of_the_contract() {
             "one",
             "unable to use versions.components.nodeImage of metadata.yaml: invalid version string one",
         ),
-        ("versions:", "versions: [", "unable to read metadata.yaml"),
     ] {
         let error = Metadata::parse(GOOD.replace(from, to).as_bytes()).expect_err(words);
         let mut message = error.to_string();
@@ -89,10 +88,14 @@ fn bad_metadata_is_refused_in_the_words_of_the_contract() {
         Metadata::parse(b"").expect_err("an empty file").to_string(),
         "clusterstack version empty"
     );
-    assert_eq!(
-        Metadata::parse(b"\xff\xfe").expect_err("no text").to_string(),
-        "unable to read metadata.yaml"
-    );
+    for no_yaml in [&b"\xff\xfe"[..], b"versions: ["] {
+        let error = Metadata::parse(no_yaml).expect_err("no YAML");
+        assert!(matches!(error, ReleaseFileError::ReadYaml(_)), "{error}");
+        assert!(
+            !error.to_string().contains("metadata.yaml"),
+            "whoever tells names the file: {error}"
+        );
+    }
 }
 
 #[test]
@@ -133,7 +136,7 @@ addonStages:
     );
     let error =
         ClusterAddonConfig::parse(text.replace("action: apply", "action: Aply").as_bytes()).expect_err("a typo");
-    assert!(error.source().is_some_and(|source| source.to_string().contains("Aply")));
+    assert!(error.to_string().contains("Aply"), "{error}");
 }
 
 #[test]
@@ -170,6 +173,45 @@ fn a_stage_says_how_long_it_may_take_and_what_happens_then() {
         config(&format!(", timeout: \"{timeout}\"")).expect_err(timeout);
     }
     config(", onFailure: retry").expect_err("nobody can say what that would be");
+}
+
+#[test]
+fn a_timeout_that_cannot_be_used_is_refused_with_its_own_reason_at_its_own_line() {
+    for (timeout, words) in [
+        (
+            "169h",
+            "\"169h\" is longer than a stage may take, which is a week, 168h",
+        ),
+        ("8d", "\"8d\" is longer than a stage may take, which is a week, 168h"),
+        (
+            "1w",
+            "\"1w\": there is no unit w: a length of time is written with h, m and s, such as 90s or 1h30m, and is a week at most, 168h",
+        ),
+        (
+            "2d",
+            "\"2d\": there is no unit d: a length of time is written with h, m and s, such as 90s or 1h30m, and is a week at most, 168h",
+        ),
+        (
+            "soon",
+            "\"soon\" is no length of time, which is written with h, m and s, such as 90s or 1h30m, and is a week at most, 168h",
+        ),
+        (
+            "30",
+            "\"30\" is no length of time, which is written with h, m and s, such as 90s or 1h30m, and is a week at most, 168h",
+        ),
+    ] {
+        assert_eq!(parse_timeout(timeout).expect_err(timeout).to_string(), words);
+        let text = format!(
+            "addonStages:\n  BeforeClusterUpgrade:\n  - name: cni\n    action: apply\n    timeout: {timeout}\n    onFailure: stop\n"
+        );
+        let error = ClusterAddonConfig::parse(text.as_bytes()).expect_err(timeout);
+        assert_eq!(
+            error.to_string(),
+            format!("addonStages.BeforeClusterUpgrade[0].timeout: {words} at line 5 column 14")
+        );
+    }
+    let long = parse_timeout(&"1".repeat(1 << 10)).expect_err("a number").to_string();
+    assert!(long.len() < 300, "{long}");
 }
 
 #[test]

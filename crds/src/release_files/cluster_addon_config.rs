@@ -1,12 +1,16 @@
 //! clusteraddon.yaml: the stages in which add-ons are installed, by lifecycle hook.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use jiff::SignedDuration;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, Visitor},
+};
+use thiserror::Error;
 
-use super::{CLUSTER_ADDON_CONFIG, ReleaseFileError, read_yaml};
-use crate::cluster_addon::StageAction;
+use super::{ReleaseFileError, read_yaml};
+use crate::{cluster_addon::StageAction, conditions::one_line};
 
 /// The stages of the add-ons of a release. Its presence means that the release has stages at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +43,7 @@ pub const MAX_STAGES: usize = 100;
 impl ClusterAddonConfig {
     /// Reads clusteraddon.yaml.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReleaseFileError> {
-        let config: Self = read_yaml(CLUSTER_ADDON_CONFIG, bytes)?;
+        let config: Self = read_yaml(bytes)?;
         let found = config.addon_stages.values().map(Vec::len).sum();
         if found > MAX_STAGES {
             return Err(ReleaseFileError::TooManyStages { found });
@@ -87,21 +91,100 @@ pub enum OnFailure {
 
 /// The longest that a stage may be given. Who waits longer waits for somebody who is not coming.
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(7 * 24);
+/// So much is told of a text that is no timeout, in bytes.
+const TOLD: usize = 60;
+
+/// Why a text is no timeout of a stage.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TimeoutError {
+    /// A length of time beyond the bound.
+    #[error("{text:?} is longer than a stage may take, which is a week, 168h")]
+    TooLong {
+        /// The text.
+        text: String,
+    },
+    /// A number with a unit that timeouts do not have.
+    #[error(
+        "{text:?}: there is no unit {unit}: a length of time is written with h, m and s, such as 90s or 1h30m, and is a week at most, 168h"
+    )]
+    UnknownUnit {
+        /// The text.
+        text: String,
+        /// The unit.
+        unit: String,
+    },
+    /// Something else, or no time at all.
+    #[error(
+        "{text:?} is no length of time, which is written with h, m and s, such as 90s or 1h30m, and is a week at most, 168h"
+    )]
+    NoLength {
+        /// The text.
+        text: String,
+    },
+}
+
+/// Reads the `timeout` of a stage.
+pub fn parse_timeout(text: &str) -> Result<Duration, TimeoutError> {
+    let told = || one_line(text, TOLD);
+    let Ok(length) = text.parse::<SignedDuration>() else {
+        return Err(match unknown_unit(text) {
+            Some("d" | "day" | "days") if leading_number(text) > 7 => TimeoutError::TooLong { text: told() },
+            Some(unit) => TimeoutError::UnknownUnit {
+                text: told(),
+                unit: one_line(unit, TOLD),
+            },
+            None => TimeoutError::NoLength { text: told() },
+        });
+    };
+    match Duration::try_from(length) {
+        Ok(length) if length > LONGEST_TIMEOUT => Err(TimeoutError::TooLong { text: told() }),
+        Ok(length) if !length.is_zero() => Ok(length),
+        _ => Err(TimeoutError::NoLength { text: told() }),
+    }
+}
+
+/// The first unit behind a number that there is not.
+fn unknown_unit(text: &str) -> Option<&str> {
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let mut units = text.split(|letter: char| !letter.is_alphabetic());
+    units.find(|unit| !unit.is_empty() && format!("1{unit}").parse::<SignedDuration>().is_err())
+}
+
+/// The whole number at the beginning, or 0.
+fn leading_number(text: &str) -> u64 {
+    let end = text.find(|letter: char| !letter.is_ascii_digit());
+    text[..end.unwrap_or(text.len())].parse().unwrap_or(0)
+}
 
 fn length_of_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)? else {
-        return Ok(None);
-    };
-    let length: Option<SignedDuration> = text.parse().ok();
-    length
-        .and_then(|length| Duration::try_from(length).ok())
-        .filter(|length| !length.is_zero() && *length <= LONGEST_TIMEOUT)
-        .map(Some)
-        .ok_or_else(|| {
-            de::Error::custom(format!(
-                "{text:?} is no length of time such as 90s or 1h30m, of a week at most"
-            ))
-        })
+    let timeout = Option::<Timeout>::deserialize(deserializer)?;
+    Ok(timeout.map(|Timeout(length)| length))
+}
+
+/// Refused where it stands: what refuses it later knows its place no more.
+struct Timeout(Duration);
+
+impl<'de> Deserialize<'de> for Timeout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(OfText)
+    }
+}
+
+/// Reads a [`Timeout`].
+struct OfText;
+
+impl Visitor<'_> for OfText {
+    type Value = Timeout;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a length of time")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Timeout, E> {
+        parse_timeout(text).map(Timeout).map_err(E::custom)
+    }
 }
 
 #[expect(clippy::ref_option, reason = "serde gives the field as it is")]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{METADATA, ReleaseFileError, read_yaml};
+use super::{ReleaseFileError, read_yaml};
 use crate::names::{KubernetesMinor, NameError, StackVersion};
 
 /// The versions of a release.
@@ -23,7 +23,7 @@ pub struct Metadata {
 impl Metadata {
     /// Reads metadata.yaml. A missing version is reported before a wrong one, in the words of the contract.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReleaseFileError> {
-        let File { versions } = read_yaml(METADATA, bytes)?;
+        let File { versions } = read_yaml(bytes)?;
         let Versions {
             cluster_stack,
             kubernetes,

@@ -12,7 +12,8 @@ use thiserror::Error;
 
 pub use self::{
     cluster_addon_config::{
-        AddonStage, ClusterAddonConfig, ClusterApiVersion, MAX_STAGES, OnFailure, WaitForCondition, WatchedObject,
+        AddonStage, ClusterAddonConfig, ClusterApiVersion, MAX_STAGES, OnFailure, TimeoutError, WaitForCondition,
+        WatchedObject, parse_timeout,
     },
     metadata::Metadata,
     node_images::{NodeImage, NodeImageError, NodeImages, docker_images, filestore_images, openstack_images},
@@ -45,27 +46,15 @@ pub const NODE_IMAGES: &str = "node-images.yaml";
 /// Name of the file with the hashes of what a release was made from.
 pub const HASHES: &str = "hashes.json";
 
-/// Why a file of a release cannot be used. All of them are mistakes in the release.
+/// Why a file of a release cannot be used. All of them are mistakes in the release. Whoever tells of one names the file before.
 #[derive(Debug, Error)]
 pub enum ReleaseFileError {
     /// Not YAML, or not of the shape that the file must have.
-    #[error("unable to read {file}")]
-    ReadYaml {
-        /// Name of the file.
-        file: &'static str,
-        /// Line, column and cause.
-        #[source]
-        source: serde_yaml::Error,
-    },
+    #[error(transparent)]
+    ReadYaml(serde_yaml::Error),
     /// Not JSON, or not of the shape that the file must have.
-    #[error("unable to read {file}")]
-    ReadJson {
-        /// Name of the file.
-        file: &'static str,
-        /// Line, column and cause.
-        #[source]
-        source: serde_json::Error,
-    },
+    #[error(transparent)]
+    ReadJson(serde_json::Error),
     /// clusteraddon.yaml lists more stages than a status has room for.
     #[error("addonStages has {found} stages together, {MAX_STAGES} are allowed: put their charts together")]
     TooManyStages {
@@ -110,7 +99,7 @@ pub struct Hashes {
 impl Hashes {
     /// Reads hashes.json.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReleaseFileError> {
-        serde_json::from_slice(bytes).map_err(|source| ReleaseFileError::ReadJson { file: HASHES, source })
+        serde_json::from_slice(bytes).map_err(ReleaseFileError::ReadJson)
     }
 
     /// The text of hashes.json for a new release: the same hashes always give the same bytes.
@@ -121,6 +110,6 @@ impl Hashes {
     }
 }
 
-fn read_yaml<T: DeserializeOwned>(file: &'static str, bytes: &[u8]) -> Result<T, ReleaseFileError> {
-    serde_yaml::from_slice(bytes).map_err(|source| ReleaseFileError::ReadYaml { file, source })
+fn read_yaml<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReleaseFileError> {
+    serde_yaml::from_slice(bytes).map_err(ReleaseFileError::ReadYaml)
 }

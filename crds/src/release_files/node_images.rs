@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 pub use self::{docker::docker_images, filestore::filestore_images, openstack::openstack_images};
-use super::{NODE_IMAGES, ReleaseFileError, read_yaml};
+use super::{ReleaseFileError, read_yaml};
 
 /// The node images of a release, by the key under which a provider finds its own, such as `openStackNodeImages`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,16 +26,13 @@ pub struct NodeImages(pub BTreeMap<String, Vec<NodeImage>>);
 impl NodeImages {
     /// Reads node-images.yaml: every list in it must be one of images, every other key is passed over.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReleaseFileError> {
-        let file: BTreeMap<String, serde_yaml::Value> = read_yaml(NODE_IMAGES, bytes)?;
+        let file: BTreeMap<String, serde_yaml::Value> = read_yaml(bytes)?;
         file.into_iter()
             .filter(|(_, value)| value.is_sequence())
             .map(|(key, value)| Ok((key, serde_yaml::from_value(value)?)))
             .collect::<Result<_, _>>()
             .map(Self)
-            .map_err(|source| ReleaseFileError::ReadYaml {
-                file: NODE_IMAGES,
-                source,
-            })
+            .map_err(ReleaseFileError::ReadYaml)
     }
 }
 

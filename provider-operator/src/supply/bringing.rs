@@ -126,7 +126,8 @@ impl Shared {
         let read = read.map_err(|error| Trouble::new(Why::Unavailable, chain(&error)))?;
         // What is another file by now is read again as a whole.
         let bytes = read.map_err(|error| Trouble::new(Why::Unavailable, chain(&error)))?;
-        let images = NodeImages::parse(&bytes).map_err(|error| Trouble::new(Why::Broken, chain(&error)))?;
+        let images = NodeImages::parse(&bytes)
+            .map_err(|error| Trouble::new(Why::Broken, format!("{NODE_IMAGES}: {}", chain(&error))))?;
         Ok(Some(images))
     }
 }
