@@ -128,6 +128,26 @@ pub enum ParseError {
     },
 }
 
+impl ParseError {
+    /// Where in the text it is, unless it is about the whole.
+    pub fn position(&self) -> Option<Position> {
+        match self {
+            Self::TooLong { .. } => None,
+            Self::TooDeep { position } | Self::Token { position, .. } | Self::Unexpected { position, .. } => {
+                Some(*position)
+            }
+        }
+    }
+
+    /// What is wrong, without where: for whoever knows the place in a larger text.
+    pub fn problem(&self) -> String {
+        let told = self.to_string();
+        let place = self.position().map(|position| format!("{position}: "));
+        let problem = place.and_then(|place| told.strip_prefix(&place).map(str::to_owned));
+        problem.unwrap_or(told)
+    }
+}
+
 /// Understands a text as an expression. Takes time linear in its length and a bounded stack, whatever the text is.
 pub fn parse(text: &str) -> Result<Expression, ParseError> {
     if text.len() > LONGEST_TEXT {

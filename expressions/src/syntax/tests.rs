@@ -47,6 +47,9 @@ fn an_error_says_where_and_what_was_expected() {
         ),
     ] {
         assert_eq!(refusal(text), expected, "{text}");
+        let error = parse(text).expect_err(text);
+        let position = error.position().expect("it is about a place");
+        assert_eq!(format!("{position}: {}", error.problem()), expected, "{text}");
     }
 }
 
