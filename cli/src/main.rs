@@ -15,6 +15,7 @@ use std::{
 
 use clap::Parser;
 use crds::conditions::one_line;
+use release::pack::PackError;
 
 use self::arguments::{Arguments, Command, ReleaseCommand};
 
@@ -33,7 +34,9 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", chain(error.as_ref()));
+            for line in told(error.as_ref()) {
+                eprintln!("error: {line}");
+            }
             if error.is::<release_create::Untold>() {
                 UNTOLD.into()
             } else {
@@ -48,6 +51,14 @@ fn heard(printed: io::Result<()>) -> io::Result<()> {
     match printed {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         printed => printed,
+    }
+}
+
+/// An error in one line, unless it is many mistakes of one file, which have a line each.
+fn told(error: &(dyn Error + 'static)) -> Vec<String> {
+    match error.downcast_ref() {
+        Some(PackError::AddonStages { faults }) => faults.lines().collect(),
+        _ => vec![chain(error)],
     }
 }
 

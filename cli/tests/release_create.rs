@@ -587,7 +587,7 @@ mod journeys {
         assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
         assert_eq!(
             text(&made.stderr),
-            "note: clusteraddon.yaml: waitForPreCondition of the stage \"welcome\" of AfterControlPlaneInitialized: line 1, column 1: agent: no schema \
+            "note: clusteraddon.yaml:16:19: waitForPreCondition of the stage \"welcome\" of AfterControlPlaneInitialized: agent: no schema \
              of CiliumNode in cilium.io/v2 is known: its fields are not checked\n"
         );
     }
@@ -757,6 +757,28 @@ mod journeys {
             "{message}"
         );
         assert_eq!(message.lines().count(), 1);
+    }
+
+    #[test]
+    fn mistakes_in_the_stages_have_a_line_each_with_the_file_of_the_stack_and_status_1() {
+        let (stack, output) = (stack_with(""), TempDir::new().unwrap());
+        let file = stack.path().join("clusteraddon.yaml");
+        let stages = fs::read_to_string(&file).unwrap();
+        let stages = stages.replacen("action: apply", "action: \"a\\nb\"", 1).replacen(
+            "agent.status.numberReady",
+            "agent.status.numberRead",
+            1,
+        );
+        fs::write(&file, stages).unwrap();
+        let made = create(&[path(stack.path()), "--output", path(output.path()), "--version", "v1"]);
+        assert_eq!((made.status.code(), text(&made.stdout)), (Some(1), ""));
+        let told: Vec<_> = text(&made.stderr).lines().collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        for (line, place) in told.iter().zip(["6: addonStages.", "16:19: waitForPreCondition "]) {
+            let start = format!("error: {}:{place}", file.display());
+            assert!(line.starts_with(&start), "{line}");
+        }
+        assert_eq!(fs::read_dir(output.path()).unwrap().count(), 0, "nothing is written");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
+use serde_json::Value;
 use tar::EntryType;
 use thiserror::Error;
 
@@ -192,6 +193,21 @@ pub(crate) fn inspect(compressed: impl Read, groups: &BTreeSet<String>) -> Resul
         Ok(())
     })?;
     Ok(contents)
+}
+
+/// The definitions that charts bring for these groups of the API, out of their files with the paths that these will have in an archive.
+pub(crate) fn definitions_in<'f>(
+    files: impl IntoIterator<Item = (&'f String, &'f Vec<u8>)>,
+    groups: &BTreeSet<String>,
+) -> Vec<Value> {
+    let mut definitions = Definitions::default();
+    for (path, content) in files {
+        let parts: Vec<_> = path.split('/').map(str::to_owned).collect();
+        if !groups.is_empty() && Definitions::lie_in(&parts) {
+            definitions.take(&String::from_utf8_lossy(content), groups);
+        }
+    }
+    definitions.found
 }
 
 /// Files by their paths in a folder, in the order of the archive.

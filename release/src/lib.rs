@@ -19,6 +19,7 @@ mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http;
+mod marked;
 pub mod pack;
 mod places;
 pub mod source;

@@ -3,80 +3,120 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::{
+    conditions::one_line,
     names::KubernetesMinor,
     release_files::{AddonStage, CLUSTER_ADDON_CONFIG, ClusterAddonConfig, WaitForCondition},
 };
-use expressions::{Finding, ObjectKind, Schemas, Severity};
+use expressions::{Finding, ObjectKind, Position, Schemas, Severity};
 use serde_json::Value;
 
-use super::ReleaseError;
+use crate::marked::{Node, Place, Remark};
 
 /// Notes that are kept, however many conditions there are.
 const MOST_NOTES: usize = 32;
+/// Faults that are kept: far more than anybody mends before the next try.
+const MOST_FAULTS: usize = 500;
+/// Bytes of the name of a stage, and of a hook, that are told.
+const NAME_BYTES: usize = 100;
+
+/// What there is to say of all conditions.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// Why they cannot hold, or do not say what is meant; in the order of the file.
+    pub(crate) faults: Vec<Remark>,
+    /// What could not be checked, a sentence each.
+    pub(super) notes: Vec<String>,
+}
+
+/// A condition and where it is.
+#[derive(Clone, Copy)]
+struct Condition<'c> {
+    hook: &'c str,
+    /// The index of the stage in its list.
+    index: usize,
+    stage: &'c AddonStage,
+    /// The key in the stage.
+    key: &'static str,
+    waits: &'c WaitForCondition,
+}
+
+/// Something to say of a condition.
+struct Said {
+    severity: Severity,
+    /// Where in the expression, unless it is about the whole.
+    position: Option<Position>,
+    words: String,
+}
 
 /// The groups of the API of which the conditions need definitions that Kubernetes itself does not bring.
 pub(crate) fn groups(stages: &ClusterAddonConfig) -> BTreeSet<String> {
     let built_in = Schemas::built_in();
-    let conditions = conditions(stages).map(|(.., condition)| condition);
-    let kinds = conditions.flat_map(|condition| kinds(condition).into_values());
+    let kinds = conditions(stages).flat_map(|condition| kinds(condition.waits).into_values());
     let unknown = kinds.filter(|kind| !built_in.describes(kind));
     unknown
         .filter_map(|kind| Some(kind.api_version.split_once('/')?.0.to_owned()))
         .collect()
 }
 
-/// Refuses the first condition that cannot hold, or does not say what is meant. Gives what could not be checked, a sentence each.
-pub(super) fn check(
-    stages: &ClusterAddonConfig,
-    definitions: Vec<Value>,
-    kubernetes: KubernetesMinor,
-) -> Result<Vec<String>, ReleaseError> {
+/// What is known of the kinds in a cluster of this version, to which charts bring these definitions.
+pub(crate) fn schemas(definitions: Vec<Value>, kubernetes: KubernetesMinor) -> Schemas {
     let mut schemas = Schemas::of_kubernetes((kubernetes.major().into(), kubernetes.minor()));
     for definition in definitions {
         schemas.add_definition(definition);
     }
-    let (mut notes, mut more) = (Vec::new(), 0);
-    for (hook, stage, name, condition) in conditions(stages) {
-        let found = look(condition, &schemas).map_err(|problem| ReleaseError::Condition {
-            file: CLUSTER_ADDON_CONFIG.to_owned(),
-            hook: hook.to_owned(),
-            stage: stage.name.clone(),
-            condition: name,
-            problem,
-        })?;
-        for note in found {
-            if notes.len() < MOST_NOTES {
-                let stage = &stage.name;
-                notes.push(format!(
-                    "{CLUSTER_ADDON_CONFIG}: {name} of the stage {stage:?} of {hook}: {note}"
-                ));
-            } else {
+    schemas
+}
+
+/// Finds conditions that cannot hold, or do not say what is meant, and what could not be checked. The text is that of the file.
+pub(crate) fn check(stages: &ClusterAddonConfig, text: &str, schemas: &Schemas) -> Checked {
+    let (mut faults, mut notes, mut more) = (Vec::new(), Vec::new(), 0);
+    for condition in conditions(stages) {
+        for said in condition.look(schemas) {
+            let (kept, most) = match said.severity {
+                Severity::Error => (&mut faults, MOST_FAULTS),
+                Severity::Note => (&mut notes, MOST_NOTES),
+            };
+            if kept.len() < most {
+                kept.push((condition, said));
+            } else if said.severity == Severity::Note {
                 more += 1;
             }
         }
     }
+    // Nobody asks for places where there is nothing to say.
+    let is_silent = faults.is_empty() && notes.is_empty();
+    let file = if is_silent { None } else { Node::read(text).ok() };
+    let remark = |(condition, said): (Condition<'_>, Said)| condition.remark(&said, text, file.as_ref());
+    let mut faults: Vec<_> = faults.into_iter().map(remark).collect();
+    faults.sort_by_key(|fault| fault.place);
+    let notes = notes.into_iter().map(remark);
+    let mut notes: Vec<_> = notes.map(|note| note.told(&CLUSTER_ADDON_CONFIG)).collect();
     if more > 0 {
         notes.push(format!("{CLUSTER_ADDON_CONFIG}: {more} more of the kind"));
     }
-    Ok(notes)
+    Checked { faults, notes }
 }
 
-/// All conditions, with the hook and the stage to which they belong and the key in it. One that says nothing at all is none.
-fn conditions(
-    stages: &ClusterAddonConfig,
-) -> impl Iterator<Item = (&str, &AddonStage, &'static str, &WaitForCondition)> {
-    let stages = stages.addon_stages.iter();
-    stages
-        .flat_map(|(hook, stages)| stages.iter().map(move |stage| (hook.as_str(), stage)))
-        .flat_map(|(hook, stage)| {
-            let both = [
-                ("waitForPreCondition", stage.wait_for_pre_condition.as_ref()),
-                ("waitForPostCondition", stage.wait_for_post_condition.as_ref()),
-            ];
-            both.into_iter()
-                .filter_map(move |(name, condition)| Some((hook, stage, name, condition?)))
+/// All conditions. One that says nothing at all is none.
+fn conditions(stages: &ClusterAddonConfig) -> impl Iterator<Item = Condition<'_>> {
+    let hooks = stages.addon_stages.iter();
+    let stages = hooks.flat_map(|(hook, stages)| stages.iter().enumerate().map(move |stage| (hook.as_str(), stage)));
+    let conditions = stages.flat_map(|(hook, (index, stage))| {
+        let both = [
+            ("waitForPreCondition", stage.wait_for_pre_condition.as_ref()),
+            ("waitForPostCondition", stage.wait_for_post_condition.as_ref()),
+        ];
+        both.into_iter().filter_map(move |(key, waits)| {
+            Some(Condition {
+                hook,
+                index,
+                stage,
+                key,
+                waits: waits?,
+            })
         })
-        .filter(|(.., condition)| !condition.conditions.trim().is_empty() || !condition.objects.is_empty())
+    });
+    conditions.filter(|Condition { waits, .. }| !waits.conditions.trim().is_empty() || !waits.objects.is_empty())
 }
 
 fn kinds(condition: &WaitForCondition) -> BTreeMap<String, ObjectKind> {
@@ -89,22 +129,64 @@ fn kinds(condition: &WaitForCondition) -> BTreeMap<String, ObjectKind> {
         .collect()
 }
 
-/// What could not be checked of a condition; or what is wrong with it.
-fn look(condition: &WaitForCondition, schemas: &Schemas) -> Result<Vec<String>, String> {
-    let kinds = kinds(condition);
-    if kinds.len() < condition.objects.len() {
-        return Err("two objects have the same key; give each its own".to_owned());
+impl Condition<'_> {
+    /// What is wrong with it, and what could not be checked.
+    fn look(&self, schemas: &Schemas) -> Vec<Said> {
+        let kinds = kinds(self.waits);
+        if kinds.len() < self.waits.objects.len() {
+            let words = "two objects have the same key; give each its own".to_owned();
+            return vec![Said::wrong(None, words)];
+        }
+        match expressions::parse(&self.waits.conditions) {
+            Ok(expression) => {
+                let findings = expressions::check(&expression, &kinds, schemas);
+                findings.into_iter().map(Said::from).collect()
+            }
+            Err(error) => vec![Said::wrong(error.position(), error.problem())],
+        }
     }
-    let expression = expressions::parse(&condition.conditions).map_err(|error| error.to_string())?;
-    let findings = expressions::check(&expression, &kinds, schemas).into_iter();
-    let (errors, notes): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.severity == Severity::Error);
-    match errors.as_slice() {
-        [] => Ok(notes.iter().map(told).collect()),
-        [only] => Err(told(only)),
-        [first, more @ ..] => Err(format!("{} (and {} more)", told(first), more.len())),
+
+    /// The same for people. Where the file does not show the place exactly, they are told that in the expression.
+    fn remark(&self, said: &Said, text: &str, file: Option<&Node<'_>>) -> Remark {
+        let place = file.and_then(|file| self.place(said.position, text, file));
+        let is_exact = place.is_some_and(|place| place.column.is_some());
+        let position = said.position.filter(|_| !is_exact);
+        let within = position.map_or_else(String::new, |position| format!("{position} of the expression: "));
+        let (stage, hook) = (one_line(&self.stage.name, NAME_BYTES), one_line(self.hook, NAME_BYTES));
+        Remark {
+            place,
+            words: format!("{} of the stage {stage:?} of {hook}: {within}{}", self.key, said.words),
+        }
+    }
+
+    fn place(&self, position: Option<Position>, text: &str, file: &Node<'_>) -> Option<Place> {
+        let (_, hooks) = file.entry("addonStages")?;
+        let (_, stages) = hooks.entry(self.hook)?;
+        let (key, condition) = stages.item(self.index)?.entry(self.key)?;
+        let expression = condition.entry("conditions");
+        if let (Some(position), Some((key, Node::Scalar(value)))) = (position, expression) {
+            return Place::within(text, key, value, position);
+        }
+        key.start.map(|start| Place::line_of(text, start))
     }
 }
 
-fn told(finding: &Finding) -> String {
-    format!("{}: {}: {}", finding.position, finding.path, finding.message)
+impl Said {
+    fn wrong(position: Option<Position>, words: String) -> Self {
+        Self {
+            severity: Severity::Error,
+            position,
+            words,
+        }
+    }
+}
+
+impl From<Finding> for Said {
+    fn from(finding: Finding) -> Self {
+        Self {
+            severity: finding.severity,
+            position: Some(finding.position),
+            words: format!("{}: {}", finding.path, finding.message),
+        }
+    }
 }

@@ -161,20 +161,21 @@ pub enum ReleaseError {
         /// Name of the stage.
         stage: String,
     },
-    /// A condition that cannot hold, or that does not say what is meant.
-    #[error("{file}: {condition} of the stage {stage:?} of {hook}: {problem}; correct it and build the release again")]
-    Condition {
-        /// Name of the file.
-        file: String,
-        /// The hook.
-        hook: String,
-        /// Name of the stage.
-        stage: String,
-        /// The key of the condition in the stage.
-        condition: &'static str,
-        /// Where in the expression, about which field, and what.
-        problem: String,
+    /// Conditions that cannot hold, or that do not say what is meant.
+    #[error("{first}{}; correct it and build the release again", and_more(*.more))]
+    Conditions {
+        /// The first of them in the file: the file and the place, the stage, and what is wrong.
+        first: String,
+        /// How many more there are.
+        more: usize,
     },
+}
+
+fn and_more(more: usize) -> String {
+    match more {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    }
 }
 
 impl ReleaseError {
@@ -202,7 +203,7 @@ impl ReleaseError {
             | Self::DuplicateFile { .. }
             | Self::TwoValues
             | Self::Parse { .. } => "ReleaseFileInvalid",
-            Self::Condition { .. } => "ReleaseConditionInvalid",
+            Self::Conditions { .. } => "ReleaseConditionInvalid",
             Self::Archive { .. } | Self::NotOneChart { .. } | Self::MissingStageChart { .. } => "ReleaseArchiveInvalid",
         }
     }

@@ -3,7 +3,7 @@
 //! Opening verifies everything once, by streaming, and pins every file by its digest; afterwards only names, sizes and digests are in
 //! memory. What opened is readable only as long as it is byte for byte what was verified.
 
-mod conditions;
+pub(crate) mod conditions;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -24,7 +24,6 @@ use crds::{
 
 pub use self::error::ReleaseError;
 pub(crate) use self::{
-    conditions::groups as groups_of_conditions,
     understanding::{Files, understand},
     verification::{Stamp, Stamps, stamps},
 };

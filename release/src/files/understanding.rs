@@ -76,14 +76,21 @@ fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Res
 
     // Read first, because it says what the charts are asked.
     let stages = stages(files)?;
-    let groups = stages.as_ref().map(conditions::groups).unwrap_or_default();
+    let groups = stages.as_ref().map(|(stages, _)| conditions::groups(stages));
+    let groups = groups.unwrap_or_default();
     let addon_chart = addon_chart_name(tag, &metadata.cluster_addon);
     let advice = "the add-on archive has exactly this name, ending in the clusterAddon version of metadata.yaml";
     let (addon_chart, contents) = archive(files, &addon_chart, advice, &groups)?;
     let mut notes = Vec::new();
-    let addons = if let Some(stages) = stages {
+    let addons = if let Some((stages, text)) = stages {
         charts_of_stages(&stages, &addon_chart, &contents)?;
-        notes = conditions::check(&stages, contents.definitions.found, tag.kubernetes_minor())?;
+        let schemas = conditions::schemas(contents.definitions.found, tag.kubernetes_minor());
+        let checked = conditions::check(&stages, &text, &schemas);
+        if let [first, more @ ..] = checked.faults.as_slice() {
+            let (first, more) = (first.told(&CLUSTER_ADDON_CONFIG), more.len());
+            return Err(ReleaseError::Conditions { first, more }.into());
+        }
+        notes = checked.notes;
         notes.extend(never_upgraded(&stages));
         AddonConfiguration::Stages(stages)
     } else {
@@ -109,14 +116,14 @@ fn values_name<F: Files>(files: &F) -> Result<&'static str, ReleaseError> {
     }
 }
 
-/// The stages of the add-ons, if they have any.
-fn stages<F: Files>(files: &mut F) -> Result<Option<ClusterAddonConfig>, F::Error> {
+/// The stages of the add-ons, if they have any, with the text that lists them.
+fn stages<F: Files>(files: &mut F) -> Result<Option<(ClusterAddonConfig, String)>, F::Error> {
     if !files.has(CLUSTER_ADDON_CONFIG) {
         return Ok(None);
     }
     let text = description(files, CLUSTER_ADDON_CONFIG, "")?;
     let stages = ClusterAddonConfig::parse(&text).map_err(|source| parse_error(CLUSTER_ADDON_CONFIG, source))?;
-    Ok(Some(stages))
+    Ok(Some((stages, String::from_utf8_lossy(&text).into_owned())))
 }
 
 /// A text that can be given to a parser.

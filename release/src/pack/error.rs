@@ -8,7 +8,7 @@ use crds::{
 };
 use thiserror::Error;
 
-use super::placeholder::Placeholder;
+use super::{faults::Faults, placeholder::Placeholder};
 use crate::{
     ReleaseError,
     archive::{ArchiveError, MAX_ENTRIES},
@@ -283,65 +283,11 @@ pub enum PackError {
         /// The pattern.
         pattern: String,
     },
-    /// A stage without its chart.
-    #[error("{}:{line}: the stage {stage:?} has no chart; create cluster-addon/{stage}/Chart.yaml or remove the stage", .path.display())]
-    MissingStageChart {
-        /// The `clusteraddon.yaml`.
-        path: PathBuf,
-        /// Line in it, from 1.
-        line: usize,
-        /// Name of the stage.
-        stage: String,
-    },
-    /// A file with stages that has something else instead, or beside.
-    #[error("{}:{line}: unknown key {key:?}; a clusteraddon.yaml has {known}", .path.display())]
-    UnknownKey {
-        /// The `clusteraddon.yaml`.
-        path: PathBuf,
-        /// Line in it, from 1.
-        line: usize,
-        /// The key as it stands there.
-        key: String,
-        /// The keys that there are.
-        known: String,
-    },
-    /// A key in a stage that nobody reads.
-    #[error("{}: {place}: there is no such key{advice}", .path.display())]
-    UnknownStageKey {
-        /// The `clusteraddon.yaml`.
-        path: PathBuf,
-        /// The key, with all that it is in.
-        place: String,
-        /// The keys that may be meant, or those that there are.
-        advice: String,
-    },
-    /// A file with stages under a name that is no lifecycle hook.
-    #[error("{}:{line}: there is no hook {hook:?}, so its stages would never be run; the hooks are {known}", .path.display())]
-    UnknownHook {
-        /// The `clusteraddon.yaml`.
-        path: PathBuf,
-        /// Line in it, from 1.
-        line: usize,
-        /// The name as it stands there.
-        hook: String,
-        /// The hooks that there are.
-        known: String,
-    },
-    /// A file for stages without any.
-    #[error("{}: has no addonStages; list the charts of cluster-addon there", .path.display())]
-    NoStages {
-        /// The `clusteraddon.yaml`.
-        path: PathBuf,
-    },
-    /// An object that a stage waits for, and that there cannot be.
-    #[error("{}: {place}: {problem}", .path.display())]
-    WatchedObject {
-        /// The `clusteraddon.yaml`.
-        path: PathBuf,
-        /// The object, with all that it is in.
-        place: String,
-        /// Why there cannot be one, and what to do.
-        problem: String,
+    /// A list of stages that would not do what is meant.
+    #[error("{faults}")]
+    AddonStages {
+        /// All that is wrong with it.
+        faults: Faults,
     },
     /// A node image that is to be built.
     #[error("{}:{line}: the image has an imageDir but no url; build and upload it first, then write its url", .path.display())]
@@ -377,7 +323,7 @@ pub enum PackError {
         source: io::Error,
     },
     /// What was made would not be accepted by its readers.
-    #[error("the release {tag} would not be accepted; correct the stack")]
+    #[error("the release {tag} would not be accepted")]
     Unusable {
         /// The release.
         tag: ReleaseTag,

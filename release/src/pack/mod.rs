@@ -6,14 +6,15 @@
 
 mod chart;
 mod error;
+mod faults;
 mod ignore;
-mod keys;
 mod objects;
 mod output;
 mod overwrite;
 mod placeholder;
 mod registry;
 mod stack;
+mod stages;
 mod supply;
 mod tarball;
 mod tree;
@@ -37,6 +38,7 @@ pub use expressions::nearest;
 
 pub use self::{
     error::PackError,
+    faults::Faults,
     registry::{ChartRegistries, ChartRegistry, InvalidChartRegistry},
     supply::{Origin, Supplied, Supply},
 };
@@ -273,11 +275,8 @@ fn build(stack: Stack, versions: &Metadata, tag: &ReleaseTag) -> Result<BTreeMap
             )?
         }
         Addons::Stages { charts, stages } => {
-            let charts = stage_charts(charts, versions)?;
-            let path = directory.join(CLUSTER_ADDON_CONFIG);
-            objects::check(&path, &stages, &charts, tag.kubernetes_minor())?;
             files.insert(CLUSTER_ADDON_CONFIG.to_owned(), stages);
-            charts
+            stage_charts(charts, versions)?
         }
     };
     files.insert(files::addon_chart_name(tag, &versions.cluster_addon), addon);

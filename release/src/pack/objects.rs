@@ -1,16 +1,12 @@
 //! The objects that stages wait for: whether there can be such ones in a cluster. Operators leave what they do not know to the cluster, which may be newer than
 //! they are; whoever makes a release is told at once what cannot have been meant.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
-use crds::{
-    names::KubernetesMinor,
-    release_files::{AddonStage, ClusterAddonConfig, WatchedObject},
-};
+use crds::release_files::{ClusterAddonConfig, WatchedObject};
 use expressions::{ObjectKind, Schemas};
 
-use super::PackError;
-use crate::{archive, files};
+use crate::marked::{Node, Place, Remark};
 
 /// Kinds that Kubernetes had in preliminary versions not long ago: a cluster that is a little older may serve them in no other.
 const LATE: [&str; 14] = [
@@ -30,49 +26,72 @@ const LATE: [&str; 14] = [
     "VolumeAttributesClass",
 ];
 
-/// Refuses the first object that there cannot be: of a kind that Kubernetes has not, or in a namespace where its kind has none, or the other way round.
-/// `charts` is the archive of the add-ons, whose definitions count as well.
-pub(super) fn check(path: &Path, stages: &[u8], charts: &[u8], kubernetes: KubernetesMinor) -> Result<(), PackError> {
-    let config = ClusterAddonConfig::parse(stages).map_err(|source| PackError::ReadReleaseFile {
-        path: path.to_owned(),
-        source,
-    })?;
-    let groups = files::groups_of_conditions(&config);
-    let contents = archive::inspect(charts, &groups).map_err(|source| PackError::ChartArchive {
-        path: path.to_owned(),
-        source,
-    })?;
-    let mut schemas = Schemas::of_kubernetes((kubernetes.major().into(), kubernetes.minor()));
-    for definition in contents.definitions.found {
-        schemas.add_definition(definition);
-    }
-    let mut all = config.addon_stages.iter().flat_map(|(hook, stages)| {
-        let stages = stages.iter().enumerate();
-        stages.flat_map(move |(index, stage)| objects(format!("addonStages.{hook}[{index}]"), stage))
-    });
-    match all.find_map(|(place, object)| Some((place, problem(object, &schemas)?))) {
-        None => Ok(()),
-        Some((place, problem)) => Err(PackError::WatchedObject {
-            path: path.to_owned(),
-            place,
-            problem,
-        }),
-    }
+/// An object that a stage waits for, and where it is.
+struct Watched<'c> {
+    hook: &'c str,
+    /// The index of the stage in its list.
+    stage: usize,
+    /// The key in the stage.
+    condition: &'static str,
+    /// The index in the list of objects.
+    index: usize,
+    object: &'c WatchedObject,
 }
 
-/// The objects that the stage at this place waits for, each with its place.
-fn objects(place: String, stage: &AddonStage) -> impl Iterator<Item = (String, &WatchedObject)> {
-    let both = [
-        ("waitForPreCondition", stage.wait_for_pre_condition.as_ref()),
-        ("waitForPostCondition", stage.wait_for_post_condition.as_ref()),
-    ];
-    both.into_iter().flat_map(move |(name, condition)| {
-        let place = format!("{place}.{name}");
-        let objects = condition.into_iter().flat_map(|condition| &condition.objects);
-        objects
-            .enumerate()
-            .map(move |(index, object)| (format!("{place}.objects[{index}]"), object))
+/// Finds objects that there cannot be: of a kind that Kubernetes has not, or in a namespace where its kind has none, or the other way round. Where the stages
+/// do not say of what kind an object is, nothing is said of it.
+pub(super) fn check(stages: &ClusterAddonConfig, schemas: &Schemas, text: &str, file: &Node<'_>) -> Vec<Remark> {
+    let found = objects(stages).filter_map(|watched| {
+        let words = format!("{}: {}", watched.path(), problem(watched.object, schemas)?);
+        let place = watched.start(file).map(|start| Place::line_of(text, start));
+        Some(Remark { place, words })
+    });
+    found.collect()
+}
+
+fn objects(stages: &ClusterAddonConfig) -> impl Iterator<Item = Watched<'_>> {
+    let hooks = stages.addon_stages.iter();
+    let stages = hooks.flat_map(|(hook, stages)| stages.iter().enumerate().map(move |stage| (hook.as_str(), stage)));
+    let conditions = stages.flat_map(|(hook, (index, stage))| {
+        let both = [
+            ("waitForPreCondition", stage.wait_for_pre_condition.as_ref()),
+            ("waitForPostCondition", stage.wait_for_post_condition.as_ref()),
+        ];
+        both.map(|(key, condition)| (hook, index, key, condition))
+    });
+    conditions.flat_map(|(hook, stage, condition, waits)| {
+        let objects = waits.into_iter().flat_map(|waits| &waits.objects).enumerate();
+        objects.map(move |(index, object)| Watched {
+            hook,
+            stage,
+            condition,
+            index,
+            object,
+        })
     })
+}
+
+impl Watched<'_> {
+    fn path(&self) -> String {
+        let Watched {
+            hook,
+            stage,
+            condition,
+            index,
+            object: _,
+        } = self;
+        format!("addonStages.{hook}[{stage}].{condition}.objects[{index}]")
+    }
+
+    /// The byte at which its kind stands.
+    fn start(&self, file: &Node<'_>) -> Option<usize> {
+        let (_, hooks) = file.entry("addonStages")?;
+        let (_, stages) = hooks.entry(self.hook)?;
+        let (_, condition) = stages.item(self.stage)?.entry(self.condition)?;
+        let (_, objects) = condition.entry("objects")?;
+        let (kind, _) = objects.item(self.index)?.entry("kind")?;
+        kind.start
+    }
 }
 
 /// Why there cannot be this object.
@@ -84,6 +103,9 @@ fn problem(object: &WatchedObject, schemas: &Schemas) -> Option<String> {
         name,
         namespace,
     } = object;
+    if [api_version, kind, name].iter().any(|word| word.is_empty()) {
+        return None;
+    }
     let of = ObjectKind::new(api_version.clone(), kind.clone());
     if !schemas.describes(&of) {
         return unknown(&of, schemas);

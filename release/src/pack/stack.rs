@@ -5,17 +5,15 @@ use std::path::{self, Path, PathBuf};
 use crds::{
     names::{KubernetesMinor, NameError, ReleaseStem},
     release_files::{
-        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA, ClusterAddonConfig, HOOKS, Hashes,
-        NODE_IMAGES, NodeImages,
+        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA, Hashes, NODE_IMAGES, NodeImages,
     },
 };
 use serde::Deserialize;
 
 use super::{
     PackError,
-    chart::CHART,
-    keys,
     overwrite::OVERWRITES,
+    stages,
     supply::Shelf,
     tree::{Tree, hash, line_of, text},
 };
@@ -117,7 +115,7 @@ impl Stack {
             node_image_dir: Tree::read(directory, &[NODE_IMAGES, NODE_IMAGES_DIRECTORY])?.hash(),
         };
         let notes = unread(&tree);
-        let addons = addons(&tree, charts, values)?;
+        let addons = addons(&tree, charts, values, stem.kubernetes_minor())?;
         Ok(Self {
             directory: tree.origin,
             stem,
@@ -132,10 +130,15 @@ impl Stack {
 }
 
 /// The add-ons, which are these charts.
-fn addons(tree: &Tree, charts: Tree, values: Option<(&'static str, &Vec<u8>)>) -> Result<Addons, PackError> {
+fn addons(
+    tree: &Tree,
+    charts: Tree,
+    values: Option<(&'static str, &Vec<u8>)>,
+    kubernetes: KubernetesMinor,
+) -> Result<Addons, PackError> {
     match (tree.description(CLUSTER_ADDON_CONFIG)?, values) {
         (Some(stages), _) => {
-            check_stages(tree, stages, &charts)?;
+            stages::check(tree, stages, &charts, kubernetes)?;
             Ok(Addons::Stages {
                 charts,
                 stages: stages.to_owned(),
@@ -234,44 +237,6 @@ fn part(tree: &Tree, directory: &str, advice: &'static str) -> Result<Tree, Pack
     } else {
         Ok(part)
     }
-}
-
-/// Refuses keys that nobody reads, stages that are never run, a list without any, and a stage whose chart is not there.
-fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackError> {
-    let path = tree.path(CLUSTER_ADDON_CONFIG);
-    keys::check_top(&path, stages)?;
-    let config = ClusterAddonConfig::parse(stages).map_err(|source| PackError::ReadReleaseFile {
-        path: path.clone(),
-        source,
-    })?;
-    if let Some(hook) = config.addon_stages.keys().find(|hook| !HOOKS.contains(&hook.as_str())) {
-        let line = line_with(stages, hook);
-        let (hook, known) = (hook.clone(), HOOKS.join(", "));
-        return Err(PackError::UnknownHook {
-            path,
-            line,
-            hook,
-            known,
-        });
-    }
-    if config.addon_stages.values().all(Vec::is_empty) {
-        return Err(PackError::NoStages { path });
-    }
-    keys::check_stages(&path, stages)?;
-    let mut names = config.addon_stages.into_values().flatten().map(|stage| stage.name);
-    match names.find(|name| !charts.files.contains_key(&format!("{name}/{CHART}"))) {
-        Some(stage) => {
-            let line = line_with(stages, &stage);
-            Err(PackError::MissingStageChart { path, line, stage })
-        }
-        None => Ok(()),
-    }
-}
-
-/// The first line of a file that has these words.
-fn line_with(file: &[u8], words: &str) -> usize {
-    let mut lines = text(file).unwrap_or_default().lines();
-    lines.position(|line| line.contains(words)).map_or(1, |index| index + 1)
 }
 
 /// The list of node images, if the stack has any. A stack made for plugins of csctl has it in a directory, and may have images that are yet to be built.

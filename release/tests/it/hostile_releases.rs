@@ -392,7 +392,7 @@ fn a_condition_that_can_never_hold_is_refused_with_file_stage_position_and_path(
     let refused = |condition: &str| refusal(|directory| wait(directory, condition, &ring("")));
     assert_eq!(
         refused("pods.status.numberReady == pods.status.desiredNumberSchedule"),
-        "clusteraddon.yaml: waitForPostCondition of the stage \"rings\" of AfterClusterUpgrade: line 1, column 28: \
+        "clusteraddon.yaml:9:47: waitForPostCondition of the stage \"rings\" of AfterClusterUpgrade: \
          pods.status.desiredNumberSchedule: there is no field desiredNumberSchedule: did you mean desiredNumberScheduled?; \
          correct it and build the release again"
     );
@@ -402,7 +402,7 @@ fn a_condition_that_can_never_hold_is_refused_with_file_stage_position_and_path(
     );
     says(
         &refused("pods.status.numberReady =="),
-        &["line 1, column 27: expected a value", "found the end"],
+        &["clusteraddon.yaml:9:46: ", "expected a value", "found the end"],
     );
     says(
         &refused("ring.spec.siez == 1"),
@@ -417,7 +417,38 @@ fn a_condition_that_can_never_hold_is_refused_with_file_stage_position_and_path(
         let text = waiting("true").replace("key: pods", "key: ring");
         fs::write(directory.join("clusteraddon.yaml"), text).unwrap();
     });
-    says(&twice, &["two objects have the same key"]);
+    says(&twice, &["clusteraddon.yaml:5: ", "two objects have the same key"]);
+}
+
+#[test]
+fn of_the_conditions_of_all_stages_the_first_in_the_file_is_told_and_the_others_are_counted() {
+    let many: Vec<_> = (0..100).map(|number| format!("ring.f{number}")).collect();
+    let refusal = refusal(|directory| {
+        wait(directory, "true", &ring(""));
+        let objects = "objects: [{key: ring, apiVersion: example.org/v1, kind: Ring, name: one}]";
+        let stage = |condition: &str| {
+            format!(
+                "  - name: rings\n    action: apply\n    waitForPreCondition: {{{objects}, conditions: '{condition}'}}\n"
+            )
+        };
+        // The hooks are in another order than that of the alphabet.
+        let text = format!(
+            "addonStages:\n  BeforeClusterUpgrade:\n{}{}  AfterClusterUpgrade:\n{}",
+            stage("ring.spec.siez == 1"),
+            stage("ring.spec.size == "),
+            stage(&many.join(" == 1 || ")),
+        );
+        fs::write(directory.join("clusteraddon.yaml"), text).unwrap();
+    });
+    says(
+        &refusal,
+        &[
+            "clusteraddon.yaml:5:",
+            "stage \"rings\" of BeforeClusterUpgrade: ring.spec.siez: there is no field siez: did you mean size? (and ",
+            " more); correct it and build the release again",
+        ],
+    );
+    assert!(refusal.len() < 1_000, "{refusal}");
 }
 
 #[test]
@@ -453,7 +484,7 @@ fn what_could_not_be_checked_of_conditions_is_noted() {
     assert_eq!(
         notes(&directory, &tag(TAG)),
         [
-            "clusteraddon.yaml: waitForPostCondition of the stage \"rings\" of AfterClusterUpgrade: line 1, column 1: ring: \
+            "clusteraddon.yaml:9:20: waitForPostCondition of the stage \"rings\" of AfterClusterUpgrade: ring: \
           no schema of Ring in example.org/v1 is known: its fields are not checked"
         ]
     );

@@ -165,8 +165,85 @@ fn charts_that_readers_would_not_find_or_complete_are_refused() {
 #[test]
 fn broken_yaml_is_named_with_its_line() {
     assert!(refusal_of("csctl.yaml", "  provider:", "  provider: [").starts_with("csctl.yaml:"));
-    assert!(refusal_of("clusteraddon.yaml", "action: apply", "action: install").starts_with("clusteraddon.yaml: "));
-    assert!(refusal_of("node-images.yaml", "- url:", "- [").starts_with("node-images.yaml: "));
+    let stages = refusal_of("clusteraddon.yaml", "  AfterControl", "  [AfterControl");
+    assert!(
+        stages.starts_with("clusteraddon.yaml:") && !stages.starts_with("clusteraddon.yaml: "),
+        "{stages}"
+    );
+    let images = refusal_of("node-images.yaml", "- url:", "- [");
+    assert!(images.starts_with("node-images.yaml: "), "{images}");
+    for refusal in [stages, images] {
+        assert_eq!(refusal.matches(".yaml").count(), 1, "the file is named once: {refusal}");
+    }
+}
+
+/// Eleven of them.
+const MISTAKES: &str = "\
+addonStages:
+  AfterControlPlaneInitialised:
+  - name: network
+    action: install
+    timeout: 1w
+  AfterControlPlaneInitialized:
+  - name: welcome
+    action: apply
+    timeOut: 5m
+    waitForPostCondition:
+      objects:
+      - {key: agent, apiVersion: apps/v1, kind: DaemonSet, name: agent, namespace: kube-system}
+      condition: agent.status.numberReady > 0
+  - name: storage
+    action: apply
+    timeout: 8d
+    waitForPreCondition:
+      objects:
+      - {key: agent, apiVersion: apps/v1, kind: DaemonSet, name: agent, namespace: kube-system}
+      conditions: agent.status.numberReady > 0 && agent.status.numberRead > 0
+    waitForPostCondition:
+      objects:
+      - {key: agent, apiVersion: apps/v1, kind: DaemonSet, namespace: kube-system}
+      conditions: agent.status.numberReady >
+  BeforeClusterDelete:
+  - name: welcome
+    action: delete
+    waitForPreCondition:
+      conditions: |
+        true &&
+        1
+";
+
+#[test]
+fn all_that_is_wrong_with_the_stages_is_told_at_once_by_its_lines() {
+    let path = "addonStages.AfterControlPlaneInitiali";
+    let form = "a length of time is written with h, m and s, such as 90s or 1h30m, and is a week at most, 168h";
+    let expected = [
+        "2: there is no hook \"AfterControlPlaneInitialised\", so its stages would never be run; the hooks are BeforeClusterCreate, \
+         AfterControlPlaneInitialized, BeforeClusterUpgrade, BeforeControlPlaneUpgrade, AfterControlPlaneUpgrade, BeforeWorkersUpgrade, \
+         AfterWorkersUpgrade, AfterClusterUpgrade, BeforeClusterDelete"
+            .to_owned(),
+        format!("4: {path}sed[0].action: unknown variant `install`, expected `apply` or `delete`"),
+        format!("5: {path}sed[0].timeout: \"1w\": there is no unit w: {form}"),
+        format!("9: {path}zed[0].timeOut: there is no such key: did you mean timeout?"),
+        format!("13: {path}zed[0].waitForPostCondition.condition: there is no such key: did you mean conditions?"),
+        "14: the stage \"storage\" has no chart; create cluster-addon/storage/Chart.yaml or remove the stage".to_owned(),
+        format!("16: {path}zed[1].timeout: \"8d\" is longer than a stage may take, which is a week, 168h"),
+        "20:51: waitForPreCondition of the stage \"storage\" of AfterControlPlaneInitialized: agent.status.numberRead: \
+         there is no field numberRead: did you mean numberReady?"
+            .to_owned(),
+        format!("23: {path}zed[1].waitForPostCondition.objects[0]: the key name is missing"),
+    ];
+    let refusal = refusal(|stack| fs::write(stack.join("clusteraddon.yaml"), MISTAKES).unwrap());
+    let told: Vec<_> = refusal.lines().collect();
+    let expected = expected.map(|line| format!("clusteraddon.yaml:{line}"));
+    assert_eq!(told[..9], expected);
+    let conditions = [
+        "24:45: waitForPostCondition of the stage \"storage\" of AfterControlPlaneInitialized: expected a value",
+        "31:9: waitForPreCondition of the stage \"welcome\" of BeforeClusterDelete: 1: is ",
+    ];
+    for (told, expected) in told[9..].iter().zip(conditions) {
+        assert!(told.starts_with(&format!("clusteraddon.yaml:{expected}")), "{told}");
+    }
+    assert_eq!(told.len(), 11, "{refusal}");
 }
 
 #[test]
@@ -193,7 +270,7 @@ fn descriptions_that_would_keep_the_parser_busy_are_refused_unparsed() {
 fn stages_that_nobody_would_read_are_refused() {
     assert_eq!(
         refusal_of("clusteraddon.yaml", "addonStages:", "addonStage:"),
-        "clusteraddon.yaml:3: unknown key \"addonStage\"; a clusteraddon.yaml has apiVersion, kind, clusterAddonVersion, clusterApiVersion, addonStages"
+        "clusteraddon.yaml:3: addonStage: there is no such key: did you mean addonStages?"
     );
     assert_eq!(
         refusal(|stack| fs::write(
@@ -221,42 +298,56 @@ fn stages_that_nobody_would_read_are_refused() {
 }
 
 #[test]
-fn a_misspelt_key_in_a_stage_is_refused_with_its_path_and_the_one_that_is_meant() {
-    let stage = "clusteraddon.yaml: addonStages.AfterControlPlaneInitialized[1]";
-    for (from, to, said) in [
+fn a_misspelt_key_in_a_stage_is_refused_with_its_line_its_path_and_the_one_that_is_meant() {
+    let stage = "addonStages.AfterControlPlaneInitialized[1]";
+    for (from, to, line, said) in [
         (
             "    waitForPreCondition:",
             "    timeOut: 5m\n    waitForPreCondition:",
+            9,
             ".timeOut: there is no such key: did you mean timeout?",
         ),
         (
             "    waitForPreCondition:",
             "    waitForPrecondition:",
+            9,
             ".waitForPrecondition: there is no such key: did you mean waitForPreCondition?",
         ),
         (
             "    waitForPreCondition:",
             "    retries: 3\n    waitForPreCondition:",
+            9,
             ".retries: there is no such key; there are action, name, onFailure, timeout, waitForPostCondition, waitForPreCondition",
         ),
         (
             "      conditions: agent",
             "      timeout: 5m\n      conditions: agent",
+            16,
             ".waitForPreCondition.timeout: there is no such key; there are conditions, objects",
+        ),
+        (
+            "      conditions: agent",
+            "      condition: agent",
+            16,
+            ".waitForPreCondition.condition: there is no such key: did you mean conditions?",
         ),
         (
             "        namespace: kube-system",
             "        nameSpace: kube-system",
+            15,
             ".waitForPreCondition.objects[0].nameSpace: there is no such key: did you mean namespace?",
         ),
     ] {
-        assert_eq!(refusal_of("clusteraddon.yaml", from, to), format!("{stage}{said}"));
+        assert_eq!(
+            refusal_of("clusteraddon.yaml", from, to),
+            format!("clusteraddon.yaml:{line}: {stage}{said}")
+        );
     }
 }
 
 #[test]
 fn an_object_that_there_cannot_be_is_refused_with_what_is_meant() {
-    let object = "clusteraddon.yaml: addonStages.AfterControlPlaneInitialized[1].waitForPreCondition.objects[0]: ";
+    let object = "addonStages.AfterControlPlaneInitialized[1].waitForPreCondition.objects[0]: ";
     for (from, to, said) in [
         (
             "kind: DaemonSet",
@@ -279,7 +370,8 @@ fn an_object_that_there_cannot_be_is_refused_with_what_is_meant() {
             "a Node is in no namespace, so \"cluster-addon-network\" would never be found in \"kube-system\": take `namespace:` out",
         ),
     ] {
-        assert_eq!(refusal_of("clusteraddon.yaml", from, to), format!("{object}{said}"));
+        let told = format!("clusteraddon.yaml:13: {object}{said}");
+        assert_eq!(refusal_of("clusteraddon.yaml", from, to), told);
     }
 }
 
@@ -368,18 +460,35 @@ fn a_template_of_values_beside_stages_is_noted() {
 }
 
 #[test]
-fn a_condition_with_a_misspelt_field_is_refused() {
-    let refusal = refusal_of(
-        "clusteraddon.yaml",
-        "agent.status.numberReady ==",
-        "agent.status.numberRead ==",
+fn a_condition_with_a_misspelt_field_is_refused_with_its_place_in_the_file_of_the_stack() {
+    assert_eq!(
+        refusal_of(
+            "clusteraddon.yaml",
+            "== agent.status.desiredNumberScheduled",
+            "== agent.status.desiredNumberSchedule",
+        ),
+        "clusteraddon.yaml:16:47: waitForPreCondition of the stage \"welcome\" of AfterControlPlaneInitialized: \
+         agent.status.desiredNumberSchedule: there is no field desiredNumberSchedule: did you mean desiredNumberScheduled?"
     );
-    for words in [
-        "clusteraddon.yaml: waitForPreCondition of the stage \"welcome\" of AfterControlPlaneInitialized",
-        "line 1, column 1: agent.status.numberRead: there is no field numberRead: did you mean numberReady",
-    ] {
-        assert!(refusal.contains(words), "{refusal}");
-    }
+}
+
+#[test]
+fn a_condition_about_a_kind_of_a_chart_is_checked_with_what_the_chart_defines() {
+    let refusal = refusal(|stack| {
+        let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n  group: example.org\n  \
+                          names: {kind: Ring}\n  versions:\n  - name: v1\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
+                          properties:\n          spec: {type: object, properties: {size: {type: integer}}}\n";
+        fs::create_dir(stack.join("cluster-addon/network/crds")).unwrap();
+        fs::write(stack.join("cluster-addon/network/crds/ring.yaml"), definition).unwrap();
+        let stages = "addonStages:\n  AfterClusterUpgrade:\n  - name: network\n    action: apply\n    waitForPostCondition:\n      \
+                      objects: [{key: ring, apiVersion: example.org/v1, kind: Ring, name: one}]\n      conditions: ring.spec.siez == 1\n";
+        fs::write(stack.join("clusteraddon.yaml"), stages).unwrap();
+    });
+    assert_eq!(
+        refusal,
+        "clusteraddon.yaml:7:19: waitForPostCondition of the stage \"network\" of AfterClusterUpgrade: ring.spec.siez: there is no field siez: \
+         did you mean size?"
+    );
 }
 
 #[test]
