@@ -26,8 +26,9 @@ pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Vec<
         .collect();
     near.sort_unstable();
     near.dedup();
-    // Next to one that differs by a letter the others are noise.
-    let farthest = near.first().map_or(0, |(distance, _)| 2 * distance + 1);
+    // Next to one that differs by a letter or two the others are noise.
+    let nearest = near.first().map_or(0, |(distance, _)| *distance);
+    let farthest = if nearest <= 2 { nearest } else { 2 * nearest + 1 };
     near.retain(|(distance, _)| *distance <= farthest);
     near.into_iter().take(OFFERED).map(|(_, candidate)| candidate).collect()
 }
@@ -70,4 +71,17 @@ fn distance(left: &str, right: &str) -> usize {
         }
     }
     row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_to_a_word_that_is_nearly_the_same_no_other_is_offered() {
+        assert_eq!(nearest("qote", ["date", "not", "quote"]), ["quote"]);
+        assert_eq!(nearest("siez", ["side", "size", "system"]), ["side", "size"]);
+        assert_eq!(nearest("Daemonset", ["DaemonSet", "DaemonSetList"]), ["DaemonSet"]);
+        assert_eq!(nearest("anchor", ["quay"]), Vec::<&str>::new());
+    }
 }
