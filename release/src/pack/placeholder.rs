@@ -1,8 +1,10 @@
 //! Placeholders in the texts of a stack: `<< .ClusterClassVersion >>` and its like become versions.
 //!
-//! Only `<<`, a name that begins with a dot, and `>>` make a placeholder; other uses of the marks (`cat << EOF >> file`) are none of ours.
+//! Only `<<`, a name that begins with a dot, and `>>` make a placeholder; other uses of the marks (`cat << EOF >> file`) are none of ours. Others have
+//! placeholders of their own that look like it: the chart of prometheus-adapter writes `<<.Series>>`, without blanks, which csctl leaves alone.
 
 use crds::release_files::Metadata;
+use expressions::nearest;
 use strum::{EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
 /// Whose version can be written between the marks.
@@ -62,16 +64,27 @@ pub(super) fn fill(text: &str, versions: &Metadata) -> Result<String, Unknown> {
         match piece {
             Piece::Text(text) => filled.push_str(text),
             Piece::Placeholder { marked, name } => {
-                let placeholder: Placeholder = name.parse().map_err(|_| Unknown {
-                    // Values have no line breaks, so that lines are counted alike before and after filling.
-                    line: 1 + filled.matches('\n').count(),
-                    found: marked.to_owned(),
-                })?;
-                filled.push_str(&placeholder.value(versions));
+                match name.parse::<Placeholder>() {
+                    Ok(placeholder) => filled.push_str(&placeholder.value(versions)),
+                    Err(_) if is_of_others(marked, name) => filled.push_str(marked),
+                    Err(_) => {
+                        return Err(Unknown {
+                            // Values have no line breaks, so that lines are counted alike before and after filling.
+                            line: 1 + filled.matches('\n').count(),
+                            found: marked.to_owned(),
+                        });
+                    }
+                }
             }
         }
     }
     Ok(filled)
+}
+
+/// Whether an unknown name is one of another program: written without blanks, and not as if it were meant as one of ours.
+fn is_of_others(marked: &str, name: &str) -> bool {
+    let known = Placeholder::iter().map(<&str>::from);
+    !marked.contains([' ', '\t']) && nearest(name, known).is_empty()
 }
 
 /// Whether the text quotes this value.
@@ -135,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_texts_stay_as_they_are() {
+    fn texts_of_shells_and_of_other_programs_stay_as_they_are() {
         for text in [
             "cat << EOF >> /etc/file\nEOF\n",
             "1 << 2",
@@ -143,6 +156,7 @@ mod tests {
             "<< . >>",
             "<< .ClusterClassVersion",
             "a <<< b >>",
+            "sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)",
         ] {
             assert_eq!(fill(text, &versions()).as_deref(), Ok(text));
         }
@@ -150,17 +164,11 @@ mod tests {
 
     #[test]
     fn unknown_placeholder_is_told_with_its_line() {
-        let unknown = fill(
-            "\n<< .ClusterClassVersion >>\n  << .ClusterClasVersion >>\n",
-            &versions(),
-        );
-        assert_eq!(
-            unknown,
-            Err(Unknown {
-                line: 3,
-                found: "<< .ClusterClasVersion >>".to_owned()
-            })
-        );
+        for marked in ["<< .ClusterClasVersion >>", "<<.ClusterClasVersion>>", "<< .Series >>"] {
+            let unknown = fill(&format!("\n<< .ClusterClassVersion >>\n  {marked}\n"), &versions());
+            let (line, found) = (3, marked.to_owned());
+            assert_eq!(unknown, Err(Unknown { line, found }));
+        }
     }
 
     proptest! {
