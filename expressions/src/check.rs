@@ -30,7 +30,7 @@ pub struct Finding {
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The expression is used, but a part of it could not be looked at.
+    /// The expression is used, but a part of it could not be looked at, or may not be what is meant.
     Note,
     /// It cannot hold, or does not mean what is written.
     Error,
@@ -38,8 +38,8 @@ pub enum Severity {
 
 /// Looks at an expression with the schemas of its objects, which are given by their keys. Findings come in the order of the text.
 ///
-/// Errors are: fields that no object of the kind has, types that do not fit, values outside of the few that a field can have, variables and functions that do not
-/// exist, and a result that is neither true nor false. Where no schema says anything there is a note, and everything is allowed. So it is with
+/// Errors are: fields that no object of the kind has, types that do not fit, variables and functions that do not exist, a result that is neither true nor false, and
+/// values outside of the few that a field can have, if it needs one of them to hold; a note, if it may hold without them. Where no schema says anything there is a note, and everything is allowed. So it is with
 /// a field that the expression asks for with `has()`, because it may be about objects of several versions.
 pub fn check(expression: &Expression, objects: &BTreeMap<String, ObjectKind>, schemas: &Schemas) -> Vec<Finding> {
     let mut walk = Walk::new(expression, objects, schemas);

@@ -1,5 +1,7 @@
 //! What stands around an operator, and what a function is given.
 
+use std::slice;
+
 use super::{
     types::{BYTES, DURATION, Kinds, LIST, MAP, NULL, NUMBER, ORDERED, TEXT, TIMESTAMP, Type},
     walk::{MAY_BE_NEWER, Scope, Walk},
@@ -54,28 +56,50 @@ impl<'s> Walk<'s> {
             self.unfit(node, operator, of_left, of_right, scope);
             return;
         }
-        self.value(left, of_left, right, scope);
-        self.value(right, of_right, left, scope);
+        self.values(node, operator, (left, of_left), slice::from_ref(right), scope);
+        self.values(node, operator, (right, of_right), slice::from_ref(left), scope);
     }
 
-    /// A text that a field is compared with must be one of those that it can have.
-    fn value(&mut self, field: &'s Node, of: &Type<'s>, written: &'s Node, scope: Scope<'_, 's>) {
+    /// Texts that a field is compared with are among those that it can have. Where none is, and the whole needs one of them, it never holds; elsewhere it may hold
+    /// all the same.
+    fn values(
+        &mut self,
+        node: &'s Node,
+        operator: Operator,
+        (field, of): (&'s Node, &Type<'s>),
+        written: &'s [Node],
+        scope: Scope<'_, 's>,
+    ) {
         let values = of.values();
-        let Kind::Literal(Literal::Text(text)) = &written.kind else {
-            return;
-        };
-        if values.is_empty() || values.contains(&text.as_str()) {
+        if values.is_empty() {
             return;
         }
-        let offer = offer(text, values.iter().copied());
-        let values = values.join(", ");
+        let is_different = operator == Operator::NotEqual;
+        let texts = written.iter().filter_map(|written| match &written.kind {
+            Kind::Literal(Literal::Text(text)) => Some(text.as_str()),
+            _ => None,
+        });
+        // What is different from nothing is there, which is worth a question of any field.
+        let impossible: Vec<&str> = texts
+            .filter(|text| !values.contains(text) && !(is_different && text.is_empty()))
+            .collect();
+        if impossible.is_empty() {
+            return;
+        }
+        let mut offers = impossible.iter().map(|text| offer(text, values.iter().copied()));
+        let offer = offers.find(|offer| !offer.is_empty()).unwrap_or_default();
+        let texts: Vec<_> = impossible.iter().map(|text| format!("{text:?}")).collect();
+        let (texts, values) = (texts.join(" or "), values.join(", "));
+        let is_fatal = !is_different && impossible.len() == written.len() && self.is_needed(node);
+        let message = format!("is never {texts} but one of {values}{offer}");
         match of.older() {
             Some(version) => self.note(
                 field,
                 scope,
-                &format!("in Kubernetes {version} it is one of {values} and not {text:?}{offer}; {MAY_BE_NEWER}"),
+                &format!("in Kubernetes {version} it is one of {values} and not {texts}{offer}; {MAY_BE_NEWER}"),
             ),
-            None => self.error(field, scope, &format!("is never {text:?} but one of {values}{offer}")),
+            None if is_fatal => self.error(field, scope, &message),
+            None => self.note(field, scope, &message),
         }
     }
 
@@ -91,9 +115,7 @@ impl<'s> Walk<'s> {
             return;
         }
         if let Kind::List(elements) = &right.kind {
-            for element in elements {
-                self.value(left, of_left, element, scope);
-            }
+            self.values(node, Operator::In, (left, of_left), elements, scope);
         }
         let element = of_right.element();
         if !of_left.may_be(element.kinds() | NULL) || differ(of_left, &element) {

@@ -36,6 +36,7 @@ fn with_rings(mut schemas: Schemas) -> Schemas {
                 "metadata": {"type": "object"},
                 "spec": {"type": "object", "properties": {
                     "mode": {"type": "string", "enum": ["Fast", "Safe"]},
+                    "parts": {"type": "array", "items": {"type": "object", "properties": {"state": {"type": "string", "enum": ["Ready", "Gone"]}}}},
                     "port": {"x-kubernetes-int-or-string": true},
                     "share": {"type": "number"},
                     "labels": {"type": "object", "additionalProperties": {"type": "string"}},
@@ -216,24 +217,50 @@ fn what_an_operand_cannot_be_asked_is_an_error() {
 }
 
 #[test]
-fn a_value_that_a_field_cannot_have_is_an_error() {
+fn a_value_that_a_field_cannot_have_is_an_error_where_the_whole_needs_it() {
     for (text, expected) in [
         (
             "r.spec.mode == 'Fats'",
             "1:1 Error r.spec.mode: is never \"Fats\" but one of Fast, Safe: did you mean Fast?",
         ),
         (
-            "'Slow' != r.spec.mode",
-            "1:11 Error r.spec.mode: is never \"Slow\" but one of Fast, Safe",
+            "d.spec.replicas == 1 && ('Slow' == r.spec.mode && true)",
+            "1:36 Error r.spec.mode: is never \"Slow\" but one of Fast, Safe",
         ),
         (
-            "r.spec.mode in ['Safe', 'fast']",
-            "1:1 Error r.spec.mode: is never \"fast\" but one of Fast, Safe: did you mean Fast?",
+            "r.spec.mode in ['Slow', 'fast']",
+            "1:1 Error r.spec.mode: is never \"Slow\" or \"fast\" but one of Fast, Safe: did you mean Fast?",
+        ),
+        (
+            "r.spec.parts.exists(p, p.state == 'Redy')",
+            "1:24 Error r.spec.parts[].state: is never \"Redy\" but one of Ready, Gone: did you mean Ready?",
         ),
     ] {
         assert_eq!(told(text), expected, "{text}");
     }
     assert!(told("p.status.phase == 'Runing'").ends_with("did you mean Running?"));
+}
+
+#[test]
+fn a_value_that_a_field_cannot_have_is_a_note_where_the_whole_may_hold_without_it() {
+    let never = "is never \"Slow\" but one of Fast, Safe";
+    for text in [
+        "r.spec.mode != 'Slow'",
+        "!(r.spec.mode == 'Slow')",
+        "r.spec.mode in ['Slow', 'Fast']",
+        "r.spec.mode in ['Slow', d.metadata.name]",
+        "r.spec.mode == 'Slow' || r.spec.mode == 'Fast'",
+        "(r.spec.mode == 'Slow') == false",
+        "r.spec.mode == 'Slow' ? false : true",
+        "d.status.conditions.all(c, r.spec.mode == 'Slow')",
+        "true && !(r.spec.mode in ['Slow'])",
+    ] {
+        let told = told(text);
+        assert!(told.contains(" Note r.spec.mode: ") && told.ends_with(never), "{text}: {told}");
+    }
+    for text in ["s.spec.type != ''", "'' != r.spec.mode"] {
+        assert_eq!(findings(text), [], "{text}");
+    }
 }
 
 #[test]
@@ -310,7 +337,7 @@ fn what_a_newer_kubernetes_may_have_is_noted_and_what_it_cannot_have_is_an_error
         "r.metadata.newField == 'x'",
         "d.spec.template.spec.containers.all(c, c.newField)",
         "p.status.phase == 'Napping'",
-        "p.status.phase in ['Running', 'Napping']",
+        "p.status.phase in ['Dozing', 'Napping']",
     ] {
         let newer = found(text, (1, 99));
         let [finding] = newer.as_slice() else {

@@ -1,6 +1,9 @@
 //! The walk of an expression that finds the type of every part.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ptr,
+};
 
 use super::{
     Finding, Severity,
@@ -53,6 +56,8 @@ pub(super) struct Walk<'s> {
     findings: Vec<Finding>,
     /// What the expression asks for with `has()`, as it is written.
     asked: BTreeSet<String>,
+    /// The parts without which the expression never holds.
+    needed: Vec<&'s Node>,
     /// Paths of which nothing is known, and that were noted.
     noted: BTreeSet<String>,
 }
@@ -69,6 +74,7 @@ impl<'s> Walk<'s> {
             schemas,
             findings: Vec::new(),
             asked: asked(expression, &expression.root),
+            needed: needed(&expression.root),
             noted: BTreeSet::new(),
         }
     }
@@ -249,6 +255,11 @@ impl<'s> Walk<'s> {
             })
     }
 
+    /// Whether the expression never holds where this part does not.
+    pub(super) fn is_needed(&self, node: &Node) -> bool {
+        self.needed.iter().any(|needed| ptr::eq(*needed, node))
+    }
+
     fn element(&mut self, node: &'s Node, operand: &'s Node, index: &'s Node, scope: Scope<'_, 's>) -> Type<'s> {
         let from = self.type_of(operand, scope);
         let by = self.type_of(index, scope);
@@ -361,4 +372,17 @@ fn asked(expression: &Expression, node: &Node) -> BTreeSet<String> {
         found.insert(format!("{}.{field}", expression.written(operand)));
     }
     found
+}
+
+/// The parts without which a part is never true: all that `&&` joins, and what one of several elements has to be.
+fn needed(node: &Node) -> Vec<&Node> {
+    match &node.kind {
+        Kind::And(operands) => operands.iter().flat_map(needed).collect(),
+        Kind::Macro {
+            which: Macro::Exists | Macro::ExistsOne,
+            condition: Some(condition),
+            ..
+        } => needed(condition),
+        _ => vec![node],
+    }
 }
