@@ -157,8 +157,14 @@ impl<'r> Reading<'r> {
         }
         let is_listed = match file.under(STAGES) {
             Some(hooks) => {
+                let mut seen = BTreeSet::new();
                 for (hook, node) in self.entries(&hooks).unwrap_or_default() {
-                    let stages = self.stages(hook, &hooks.entry(hook, node));
+                    let list = hooks.entry(hook, node);
+                    if !seen.insert(&*hook.text) {
+                        let words = "is there twice: the stages of the first list would never be run";
+                        self.wrong(list.start, format!("{}: {words}", list.path));
+                    }
+                    let stages = self.stages(hook, &list);
                     config.addon_stages.insert(hook.text.clone().into_owned(), stages);
                 }
                 !self.found.is_empty() || !config.addon_stages.values().all(Vec::is_empty)
@@ -425,6 +431,14 @@ mod tests {
         ] {
             assert_eq!(found(&stage(taken)), [chart], "{taken}");
         }
+        // The operators take the last list.
+        assert_eq!(
+            found(&stage("  BeforeClusterUpgrade:\n  - {name: cni, action: apply}\n")),
+            [
+                chart,
+                "file:5: addonStages.BeforeClusterUpgrade: is there twice: the stages of the first list would never be run"
+            ]
+        );
         let path = "addonStages.BeforeClusterUpgrade[0]";
         for (refused, words) in [
             (
