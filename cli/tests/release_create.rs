@@ -587,8 +587,11 @@ mod journeys {
         assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
         assert_eq!(
             text(&made.stderr),
-            "note: clusteraddon.yaml:16:19: waitForPreCondition of the stage \"welcome\" of AfterControlPlaneInitialized: agent: no schema \
-             of CiliumNode in cilium.io/v2 is known: its fields are not checked\n"
+            format!(
+                "note: {}:16:19: waitForPreCondition of the stage \"welcome\" of AfterControlPlaneInitialized: agent: no schema \
+                 of CiliumNode in cilium.io/v2 is known: its fields are not checked\n",
+                file.display()
+            )
         );
     }
 

@@ -185,7 +185,10 @@ impl Prepared {
     /// Writes it to the directory `<output>/<tag>`. Blocks.
     pub fn write(&self) -> Result<Packed, PackError> {
         let packed = output::write(&self.output, &self.tag, &self.files)?;
-        let notes = [self.notes.clone(), packed.notes].concat();
+        // Each of a release begins with the name of a file, which the stack has with the same lines.
+        let of_release = packed.notes.iter().map(|note| self.stack.join(note));
+        let of_release = of_release.map(|note| note.display().to_string());
+        let notes = self.notes.iter().cloned().chain(of_release).collect();
         Ok(Packed { notes, ..packed })
     }
 }
