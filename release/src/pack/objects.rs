@@ -26,6 +26,13 @@ const LATE: [&str; 14] = [
     "VolumeAttributesClass",
 ];
 
+/// The key of an object with its group and version.
+const API_VERSION: &str = "apiVersion";
+/// The key with its kind.
+const KIND: &str = "kind";
+/// The key with its namespace.
+const NAMESPACE: &str = "namespace";
+
 /// An object that a stage waits for, and where it is.
 struct Watched<'c> {
     hook: &'c str,
@@ -42,8 +49,9 @@ struct Watched<'c> {
 /// do not say of what kind an object is, nothing is said of it.
 pub(super) fn check(stages: &ClusterAddonConfig, schemas: &Schemas, text: &str, file: &Node<'_>) -> Vec<Remark> {
     let found = objects(stages).filter_map(|watched| {
-        let words = format!("{}: {}", watched.path(), problem(watched.object, schemas)?);
-        let place = watched.start(file).map(|start| Place::line_of(text, start));
+        let (key, problem) = problem(watched.object, schemas)?;
+        let words = format!("{}: {problem}", watched.path());
+        let place = watched.start(key, file).map(|start| Place::line_of(text, start));
         Some(Remark { place, words })
     });
     found.collect()
@@ -83,19 +91,19 @@ impl Watched<'_> {
         format!("addonStages.{hook}[{stage}].{condition}.objects[{index}]")
     }
 
-    /// The byte at which its kind stands.
-    fn start(&self, file: &Node<'_>) -> Option<usize> {
+    /// The byte at which this key of it stands.
+    fn start(&self, key: &str, file: &Node<'_>) -> Option<usize> {
         let (_, hooks) = file.entry("addonStages")?;
         let (_, stages) = hooks.entry(self.hook)?;
         let (_, condition) = stages.item(self.stage)?.entry(self.condition)?;
         let (_, objects) = condition.entry("objects")?;
-        let (kind, _) = objects.item(self.index)?.entry("kind")?;
-        kind.start
+        let (key, _) = objects.item(self.index)?.entry(key)?;
+        key.start
     }
 }
 
-/// Why there cannot be this object.
-fn problem(object: &WatchedObject, schemas: &Schemas) -> Option<String> {
+/// Why there cannot be this object, behind the key with what is wrong.
+fn problem(object: &WatchedObject, schemas: &Schemas) -> Option<(&'static str, String)> {
     let WatchedObject {
         key: _,
         api_version,
@@ -111,19 +119,26 @@ fn problem(object: &WatchedObject, schemas: &Schemas) -> Option<String> {
         return unknown(&of, schemas);
     }
     match (schemas.is_namespaced(&of)?, namespace.is_empty()) {
-        (true, true) => Some(format!(
-            "a {kind} is always in a namespace, so {name:?} would never be found: add `namespace:`"
-        )),
-        (false, false) => Some(format!(
-            "a {kind} is in no namespace, so {name:?} would never be found in {namespace:?}: take `namespace:` out"
-        )),
+        (true, true) => {
+            let words = format!("a {kind} is always in a namespace, so {name:?} would never be found");
+            Some((KIND, format!("{words}: add `namespace:`")))
+        }
+        (false, false) => {
+            let words = format!("a {kind} is in no namespace, so {name:?} would never be found in {namespace:?}");
+            Some((NAMESPACE, format!("{words}: take `namespace:` out")))
+        }
         _ => None,
     }
 }
 
 /// Why there is no such kind, if that is certain: its group is one of Kubernetes itself.
-fn unknown(kind: &ObjectKind, schemas: &Schemas) -> Option<String> {
+fn unknown(kind: &ObjectKind, schemas: &Schemas) -> Option<(&'static str, String)> {
     let ObjectKind { api_version, kind } = kind;
+    // No version has a dot.
+    if api_version.contains('.') && !api_version.contains('/') {
+        let words = format!("{api_version} is a group without a version: write both, as in {api_version}/v1");
+        return Some((API_VERSION, words));
+    }
     let group = group_of(api_version);
     let is_of_group = |(version, _): &(&str, &str)| group_of(version) == group;
     // Those of definitions always have a dot.
@@ -137,7 +152,8 @@ fn unknown(kind: &ObjectKind, schemas: &Schemas) -> Option<String> {
     if !versions.is_empty() {
         let versions = versions.into_iter().collect::<Vec<_>>().join(" and ");
         let is_certain = !(is_preliminary && LATE.contains(&kind.as_str()));
-        return is_certain.then(|| format!("{api_version} has no {kind}; Kubernetes has it in {versions}"));
+        let words = format!("{api_version} has no {kind}; Kubernetes has it in {versions}");
+        return is_certain.then_some((API_VERSION, words));
     }
     let known: BTreeSet<&str> = Schemas::kinds_of_kubernetes()
         .filter(is_of_group)
@@ -148,10 +164,11 @@ fn unknown(kind: &ObjectKind, schemas: &Schemas) -> Option<String> {
         return None;
     }
     Some(if known.is_empty() {
-        format!("Kubernetes has no {api_version}, and what others define is in a group with a dot")
+        let words = format!("Kubernetes has no {api_version}, and what others define is in a group with a dot");
+        (API_VERSION, words)
     } else {
         let instead = expressions::instead(kind, known);
-        format!("{api_version} has no {kind}{instead}")
+        (KIND, format!("{api_version} has no {kind}{instead}"))
     })
 }
 
@@ -187,7 +204,7 @@ mod tests {
             name: "one".to_owned(),
             namespace: namespace.to_owned(),
         };
-        problem(&object, &Schemas::of_kubernetes(kubernetes))
+        problem(&object, &Schemas::of_kubernetes(kubernetes)).map(|(_, words)| words)
     }
 
     #[test]
@@ -219,6 +236,11 @@ mod tests {
                 "harbor/v1",
                 "Quay",
                 "Kubernetes has no harbor/v1, and what others define is in a group with a dot",
+            ),
+            (
+                "cert-manager.io",
+                "Certificate",
+                "cert-manager.io is a group without a version: write both, as in cert-manager.io/v1",
             ),
         ] {
             assert_eq!(said(api_version, kind, "here", (1, 34)).as_deref(), Some(told));

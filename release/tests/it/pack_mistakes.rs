@@ -348,29 +348,33 @@ fn a_misspelt_key_in_a_stage_is_refused_with_its_line_its_path_and_the_one_that_
 #[test]
 fn an_object_that_there_cannot_be_is_refused_with_what_is_meant() {
     let object = "addonStages.AfterControlPlaneInitialized[1].waitForPreCondition.objects[0]: ";
-    for (from, to, said) in [
+    for (from, to, line, said) in [
         (
             "kind: DaemonSet",
             "kind: Daemonset",
+            13,
             "apps/v1 has no Daemonset: did you mean DaemonSet?",
         ),
         (
             "apiVersion: apps/v1\n",
             "apiVersion: apps/v1beta1\n",
+            12,
             "apps/v1beta1 has no DaemonSet; Kubernetes has it in apps/v1",
         ),
         (
             "        namespace: kube-system\n",
             "",
+            13,
             "a DaemonSet is always in a namespace, so \"cluster-addon-network\" would never be found: add `namespace:`",
         ),
         (
             "apiVersion: apps/v1\n        kind: DaemonSet",
             "apiVersion: v1\n        kind: Node",
+            15,
             "a Node is in no namespace, so \"cluster-addon-network\" would never be found in \"kube-system\": take `namespace:` out",
         ),
     ] {
-        let told = format!("clusteraddon.yaml:13: {object}{said}");
+        let told = format!("clusteraddon.yaml:{line}: {object}{said}");
         assert_eq!(refusal_of("clusteraddon.yaml", from, to), told);
     }
 }
