@@ -114,8 +114,8 @@ impl Stack {
             cluster_addon_values: values.map_or_else(String::new, hash_of_values),
             node_image_dir: Tree::read(directory, &[NODE_IMAGES, NODE_IMAGES_DIRECTORY])?.hash(),
         };
-        let notes = unread(&tree);
-        let addons = addons(&tree, charts, values, stem.kubernetes_minor())?;
+        let (addons, more) = addons(&tree, charts, values, stem.kubernetes_minor())?;
+        let notes = [unread(&tree), more].concat();
         Ok(Self {
             directory: tree.origin,
             stem,
@@ -129,26 +129,24 @@ impl Stack {
     }
 }
 
-/// The add-ons, which are these charts.
+/// The add-ons, which are these charts, and what their maker may not have meant.
 fn addons(
     tree: &Tree,
     charts: Tree,
     values: Option<(&'static str, &Vec<u8>)>,
     kubernetes: KubernetesMinor,
-) -> Result<Addons, PackError> {
+) -> Result<(Addons, Vec<String>), PackError> {
     match (tree.description(CLUSTER_ADDON_CONFIG)?, values) {
         (Some(stages), _) => {
-            stages::check(tree, stages, &charts, kubernetes)?;
-            Ok(Addons::Stages {
-                charts,
-                stages: stages.to_owned(),
-            })
+            let notes = stages::check(tree, stages, &charts, kubernetes)?;
+            let stages = stages.to_owned();
+            Ok((Addons::Stages { charts, stages }, notes))
         }
-        (None, Some((name, values))) => Ok(Addons::Single {
-            chart: charts,
-            name,
-            values: values.clone(),
-        }),
+        (None, Some((name, values))) => {
+            let values = values.clone();
+            let chart = charts;
+            Ok((Addons::Single { chart, name, values }, Vec::new()))
+        }
         (None, None) => {
             let advice = "write the values of the add-on chart, or clusteraddon.yaml for several charts";
             Err(PackError::Missing {

@@ -23,8 +23,13 @@ use super::{
 use crate::{archive, files::conditions, marked::Node};
 
 /// Refuses keys that nobody reads, values that no operator takes, stages that are never run, a list without any, a stage whose chart is not there, conditions that
-/// cannot hold, and objects that there cannot be.
-pub(super) fn check(tree: &Tree, stages: &[u8], charts: &Tree, kubernetes: KubernetesMinor) -> Result<(), PackError> {
+/// cannot hold, and objects that there cannot be. Gives what their maker may not have meant, a sentence each.
+pub(super) fn check(
+    tree: &Tree,
+    stages: &[u8],
+    charts: &Tree,
+    kubernetes: KubernetesMinor,
+) -> Result<Vec<String>, PackError> {
     let path = tree.path(CLUSTER_ADDON_CONFIG);
     let refused = ClusterAddonConfig::parse(stages).err();
     let unreadable = |source| match source {
@@ -52,8 +57,24 @@ pub(super) fn check(tree: &Tree, stages: &[u8], charts: &Tree, kubernetes: Kuber
             faults: Faults::new(path, found),
         }),
         Some(source) => Err(unreadable(source)),
-        None => Ok(()),
+        None => Ok(unused(charts, &understood)),
     }
+}
+
+/// The charts that no stage names. They are no errors: real stacks have some.
+fn unused(charts: &Tree, stages: &ClusterAddonConfig) -> Vec<String> {
+    let stages = stages.addon_stages.values().flatten();
+    let named: BTreeSet<&str> = stages.map(|stage| stage.name.as_str()).collect();
+    let is_chart = |folder: &str| charts.files.contains_key(&format!("{folder}/{}", chart::CHART));
+    let folders = charts.directories().into_iter();
+    let unused = folders.filter(|folder| !named.contains(folder) && is_chart(folder));
+    let advice = format!("list it in {CLUSTER_ADDON_CONFIG} or take it out");
+    unused
+        .map(|folder| {
+            let path = charts.path(folder);
+            format!("{}: no stage names this chart, so it is packed and never used; {advice}", path.display())
+        })
+        .collect()
 }
 
 /// The definitions of kinds that the charts will bring. Of a chart that cannot be packed there are none: that is told when it is.

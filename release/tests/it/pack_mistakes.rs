@@ -464,6 +464,20 @@ fn a_template_of_values_beside_stages_is_noted() {
 }
 
 #[test]
+fn a_chart_that_no_stage_names_is_noted() {
+    let notes = notes(|stack| {
+        let folder = stack.join("cluster-addon");
+        copy(&folder.join("network"), &folder.join("spare"));
+    });
+    assert_eq!(
+        notes,
+        [
+            "cluster-addon/spare: no stage names this chart, so it is packed and never used; list it in clusteraddon.yaml or take it out"
+        ]
+    );
+}
+
+#[test]
 fn a_condition_with_a_misspelt_field_is_refused_with_its_place_in_the_file_of_the_stack() {
     assert_eq!(
         refusal_of(
