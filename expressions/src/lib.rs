@@ -26,4 +26,4 @@ pub use check::{Finding, Severity, check};
 pub use evaluation::{Missing, Outcome, STEPS, Side, evaluate};
 pub use nearest::{instead, nearest};
 pub use schemas::{ObjectKind, Schemas, part_of};
-pub use syntax::{DEEPEST, Expression, LONGEST_TEXT, ParseError, Position, parse};
+pub use syntax::{DEEPEST, Expression, LONGEST_TEXT, ParseError, Position, is_variable, parse};

@@ -148,6 +148,11 @@ impl ParseError {
     }
 }
 
+/// Whether a text can be the name of a variable: letters, digits and `_`, not beginning with a digit, and none of the words that the language keeps for itself.
+pub fn is_variable(text: &str) -> bool {
+    parse(text).is_ok_and(|expression| matches!(expression.root.kind, Kind::Name(name) if name == text))
+}
+
 /// Understands a text as an expression. Takes time linear in its length and a bounded stack, whatever the text is.
 pub fn parse(text: &str) -> Result<Expression, ParseError> {
     if text.len() > LONGEST_TEXT {

@@ -256,7 +256,10 @@ fn a_value_that_a_field_cannot_have_is_a_note_where_the_whole_may_hold_without_i
         "true && !(r.spec.mode in ['Slow'])",
     ] {
         let told = told(text);
-        assert!(told.contains(" Note r.spec.mode: ") && told.ends_with(never), "{text}: {told}");
+        assert!(
+            told.contains(" Note r.spec.mode: ") && told.ends_with(never),
+            "{text}: {told}"
+        );
     }
     for text in ["s.spec.type != ''", "'' != r.spec.mode"] {
         assert_eq!(findings(text), [], "{text}");

@@ -2,7 +2,7 @@ use proptest::prelude::{ProptestConfig, any, prop_oneof, proptest};
 use proptest::strategy::Strategy;
 use proptest::test_runner::RngSeed;
 
-use super::{DEEPEST, LONGEST_TEXT, ParseError, parse};
+use super::{DEEPEST, LONGEST_TEXT, ParseError, is_variable, parse};
 
 fn refusal(text: &str) -> String {
     parse(text).expect_err(text).to_string()
@@ -205,5 +205,29 @@ fn what_an_expression_reads_of_an_object_is_known() {
         "\"harbor.status\" == quay.spec.text",
     ] {
         assert!(!reads(text), "{text}");
+    }
+}
+
+#[test]
+fn a_variable_is_a_name_that_the_language_does_not_keep_for_itself() {
+    for name in ["a", "_", "myNode", "my_node_2", "has", "size", "int"] {
+        assert!(is_variable(name), "{name}");
+    }
+    for text in [
+        "",
+        "my-node",
+        "my.node",
+        "2nd",
+        "in",
+        "true",
+        "null",
+        "namespace",
+        "(a)",
+        " a",
+        "a//",
+        "é",
+        "'a'",
+    ] {
+        assert!(!is_variable(text), "{text:?}");
     }
 }

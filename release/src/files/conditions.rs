@@ -133,8 +133,11 @@ impl Condition<'_> {
     /// What is wrong with it, and what could not be checked.
     fn look(&self, schemas: &Schemas) -> Vec<Said> {
         let kinds = kinds(self.waits);
-        if kinds.len() < self.waits.objects.len() {
-            let words = "two objects have the same key; give each its own".to_owned();
+        let mut taken = BTreeSet::new();
+        let mut objects = self.waits.objects.iter();
+        if let Some(object) = objects.find(|object| !taken.insert(object.key.as_str())) {
+            let key = one_line(&object.key, NAME_BYTES);
+            let words = format!("two objects have the key {key:?}; give each its own");
             return vec![Said::wrong(None, words)];
         }
         match expressions::parse(&self.waits.conditions) {

@@ -72,7 +72,10 @@ fn unused(charts: &Tree, stages: &ClusterAddonConfig) -> Vec<String> {
     unused
         .map(|folder| {
             let path = charts.path(folder);
-            format!("{}: no stage names this chart, so it is packed and never used; {advice}", path.display())
+            format!(
+                "{}: no stage names this chart, so it is packed and never used; {advice}",
+                path.display()
+            )
         })
         .collect()
 }

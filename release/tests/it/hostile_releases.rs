@@ -417,7 +417,7 @@ fn a_condition_that_can_never_hold_is_refused_with_file_stage_position_and_path(
         let text = waiting("true").replace("key: pods", "key: ring");
         fs::write(directory.join("clusteraddon.yaml"), text).unwrap();
     });
-    says(&twice, &["clusteraddon.yaml:5: ", "two objects have the same key"]);
+    says(&twice, &["clusteraddon.yaml:5: ", "two objects have the key \"ring\""]);
 }
 
 #[test]

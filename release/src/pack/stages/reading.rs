@@ -242,14 +242,16 @@ impl<'r> Reading<'r> {
 
     fn objects(&mut self, objects: &Part<'_, '_>) -> Option<Vec<WatchedObject>> {
         let items = self.items(objects)?;
+        let mut taken = BTreeSet::new();
         // To the last one, also where one is wrong.
-        let read: Vec<_> = objects.elements(items).map(|object| self.object(&object)).collect();
+        let read = objects.elements(items).map(|object| self.object(&object, &mut taken));
+        let read: Vec<_> = read.collect();
         read.into_iter().collect()
     }
 
-    fn object(&mut self, object: &Part<'_, '_>) -> Option<WatchedObject> {
+    fn object(&mut self, object: &Part<'_, '_>, taken: &mut BTreeSet<String>) -> Option<WatchedObject> {
         self.keys(object, &OBJECT);
-        let key = self.scalar_under(object, "key");
+        let key = object.under("key").and_then(|key| self.variable(&key, taken));
         let api_version = self.scalar_under(object, "apiVersion");
         let kind = self.scalar_under(object, "kind");
         let name = self.scalar_under(object, "name");
@@ -262,6 +264,20 @@ impl<'r> Reading<'r> {
             name: name.unwrap_or_default(),
             namespace: namespace.unwrap_or_default(),
         })
+    }
+
+    /// The key of an object, if the expression can have it for a variable.
+    fn variable(&mut self, key: &Part<'_, '_>, taken: &mut BTreeSet<String>) -> Option<String> {
+        let name = self.scalar(key)?;
+        let words = if !expressions::is_variable(&name) {
+            "cannot be a variable of the expression: take letters, digits and _, no digit first, and no word that the language reserves"
+        } else if taken.insert(name.clone()) {
+            return Some(name);
+        } else {
+            "is the key of an object before, too: give each its own"
+        };
+        self.wrong(key.value(), format!("{}: {name:?} {words}", key.path));
+        None
     }
 
     /// Finds keys that there are not, and those that are missing. Gives the ones that may be meant by what there is instead.
