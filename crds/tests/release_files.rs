@@ -140,6 +140,13 @@ addonStages:
 }
 
 #[test]
+fn a_byte_order_mark_before_the_stages_counts_for_nothing() {
+    let text = "clusterApiVersion: v1beta2\naddonStages:\n  AfterClusterUpgrade:\n  - {name: cni, action: apply}\n";
+    let parse = |text: &str| ClusterAddonConfig::parse(text.as_bytes()).expect("a good config");
+    assert_eq!(parse(&format!("\u{feff}{text}")), parse(text));
+}
+
+#[test]
 fn a_release_has_as_many_stages_as_a_status_can_tell_of_and_no_more() {
     let parsed = |most: usize| {
         let stages = |number: usize| vec!["{name: cni, action: apply}"; number].join(", ");
@@ -169,6 +176,9 @@ fn a_stage_says_how_long_it_may_take_and_what_happens_then() {
     let limited = stage(", timeout: 1h30m, onFailure: continue");
     assert_eq!(limited.timeout, Some(Duration::from_mins(90)));
     assert_eq!(limited.on_failure, Some(OnFailure::Continue));
+    for timeout in ["90m", "1h 30m", "1.5h", "90 minutes", "01:30:00", "PT1H30M"] {
+        assert_eq!(parse_timeout(timeout), Ok(Duration::from_mins(90)), "{timeout}");
+    }
     for timeout in ["0s", "-5m", "30", "soon", "169h", "9999999999h"] {
         config(&format!(", timeout: \"{timeout}\"")).expect_err(timeout);
     }

@@ -16,6 +16,7 @@ use std::{
     str,
 };
 
+use crds::release_files::without_mark;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use serde_json::Value;
@@ -339,7 +340,7 @@ fn read_chart(entry: &mut dyn Read, name: &str) -> Result<ChartIdentity, Archive
         let entry = name.to_owned();
         return Err(ArchiveError::TooManyBrackets { entry, line });
     }
-    serde_yaml::from_slice(&text).map_err(|source| ArchiveError::ReadChart {
+    serde_yaml::from_slice(without_mark(&text)).map_err(|source| ArchiveError::ReadChart {
         entry: name.to_owned(),
         source,
     })

@@ -110,6 +110,11 @@ impl Hashes {
     }
 }
 
+/// A text without the byte order mark that some editors write before it: Go's parser of YAML passes over it, this one takes it for a column.
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
 fn read_yaml<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReleaseFileError> {
-    serde_yaml::from_slice(bytes).map_err(ReleaseFileError::ReadYaml)
+    serde_yaml::from_slice(without_mark(bytes)).map_err(ReleaseFileError::ReadYaml)
 }

@@ -6,7 +6,7 @@ use crds::{
     names::ReleaseTag,
     release_files::{
         CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA, ClusterAddonConfig, METADATA, Metadata,
-        NODE_IMAGES, ReleaseFileError,
+        NODE_IMAGES, ReleaseFileError, without_mark,
     },
 };
 
@@ -123,7 +123,10 @@ fn stages<F: Files>(files: &mut F) -> Result<Option<(ClusterAddonConfig, String)
     }
     let text = description(files, CLUSTER_ADDON_CONFIG, "")?;
     let stages = ClusterAddonConfig::parse(&text).map_err(|source| parse_error(CLUSTER_ADDON_CONFIG, source))?;
-    Ok(Some((stages, String::from_utf8_lossy(&text).into_owned())))
+    Ok(Some((
+        stages,
+        String::from_utf8_lossy(without_mark(&text)).into_owned(),
+    )))
 }
 
 /// A text that can be given to a parser.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use crds::release_files::without_mark;
 
 use super::PackError;
 use crate::{
@@ -138,7 +139,7 @@ impl Tree {
         hash(lines.as_bytes())
     }
 
-    /// The content of a file, if it is there: of one that can be given to a parser.
+    /// The content of a file, if it is there: of one that can be given to a parser. Without a byte order mark.
     pub(super) fn description(&self, file: &str) -> Result<Option<&[u8]>, PackError> {
         let Some(content) = self.files.get(file) else {
             return Ok(None);
@@ -150,7 +151,7 @@ impl Tree {
             });
         }
         match description::bracket_too_many(content) {
-            None => Ok(Some(content)),
+            None => Ok(Some(without_mark(content))),
             Some(line) => Err(PackError::TooManyBrackets {
                 path: self.path(file),
                 line,
@@ -158,8 +159,9 @@ impl Tree {
         }
     }
 
+    /// The content of a file as text, unless it is binary. Without a byte order mark.
     pub(super) fn text(&self, path: &str) -> Option<&str> {
-        self.files.get(path).and_then(|content| text(content))
+        self.files.get(path).and_then(|content| text(without_mark(content)))
     }
 }
 

@@ -510,6 +510,63 @@ fn a_condition_about_a_kind_of_a_chart_is_checked_with_what_the_chart_defines() 
 }
 
 #[test]
+fn a_key_that_cannot_be_a_variable_is_refused_once_and_where_it_stands() {
+    let objects = "addonStages.AfterControlPlaneInitialized[1].waitForPreCondition.objects";
+    let advice = "take letters, digits and _, no digit first, and no word that the language reserves";
+    for key in ["my-agent", "in", "true", "namespace", "1st"] {
+        let refusal = refusal(|stack| {
+            let file = stack.join("clusteraddon.yaml");
+            let text = fs::read_to_string(&file).unwrap();
+            let named = text.replace("key: agent", &format!("key: {key}"));
+            fs::write(&file, named.replace("agent.status", &format!("{key}.status"))).unwrap();
+        });
+        assert_eq!(
+            refusal,
+            format!("clusteraddon.yaml:11: {objects}[0].key: {key:?} cannot be a variable of the expression: {advice}")
+        );
+    }
+    assert_eq!(
+        refusal_of(
+            "clusteraddon.yaml",
+            "      conditions: agent",
+            "      - {kind: Node, apiVersion: v1, name: one, key: agent}\n      conditions: agent",
+        ),
+        format!(
+            "clusteraddon.yaml:16: {objects}[1].key: \"agent\" is the key of an object before, too: give each its own"
+        )
+    );
+}
+
+/// Puts a byte order mark before a file.
+fn mark(stack: &Path, file: &str) {
+    let text = fs::read_to_string(stack.join(file)).unwrap();
+    fs::write(stack.join(file), format!("\u{feff}{text}")).unwrap();
+}
+
+#[test]
+fn a_byte_order_mark_before_a_description_counts_for_nothing() {
+    let files = [
+        "csctl.yaml",
+        "clusteraddon.yaml",
+        "cluster-class/Chart.yaml",
+        "cluster-addon/network/Chart.yaml",
+    ];
+    let notes = notes(|stack| files.iter().for_each(|file| mark(stack, file)));
+    assert_eq!(notes, Vec::<String>::new());
+    let refusal = refusal(|stack| {
+        let file = stack.join("clusteraddon.yaml");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(
+            &file,
+            text.replace("agent.status.numberReady ==", "agent.status.numberRead =="),
+        )
+        .unwrap();
+        mark(stack, "clusteraddon.yaml");
+    });
+    assert!(refusal.starts_with("clusteraddon.yaml:16:19: "), "{refusal}");
+}
+
+#[test]
 fn stack_that_is_not_there_is_told_as_such() {
     let place = TempDir::new().unwrap();
     let versioning = Versioning::Given("v1".parse().unwrap());
