@@ -9,7 +9,7 @@ mod release_create;
 
 use std::{
     error::Error,
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Write},
     process::ExitCode,
 };
 
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             for line in told(error.as_ref()) {
-                eprintln!("error: {line}");
+                tell(&format!("error: {line}"));
             }
             if error.is::<release_create::Untold>() {
                 UNTOLD.into()
@@ -44,6 +44,11 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// Writes a line to standard error. Where that cannot be written there is nobody to tell, and the exit code says what was done.
+fn tell(line: &str) {
+    _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// What came of writing to standard output. Who reads no further has seen enough.

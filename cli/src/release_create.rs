@@ -16,7 +16,7 @@ use crate::{
     addons,
     arguments::CreateRelease,
     class::{self, Class},
-    heard, registries,
+    heard, registries, tell,
 };
 
 /// What was to be done is done, and then standard output could not be written.
@@ -67,11 +67,12 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
                 version,
             } in prepared.supplied()
             {
-                eprintln!("note: {}: takes {name} {version} from {from}", into.display());
+                let into = into.display();
+                tell(&format!("note: {into}: takes {name} {version} from {from}"));
             }
             let class = class::render(&prepared)?;
             for note in addons::check(&prepared)? {
-                eprintln!("note: {}", one_line(&note, usize::MAX));
+                tell(&format!("note: {}", one_line(&note, usize::MAX)));
             }
             let packed = prepared.write()?;
             heard(print(&packed, &class, out)).map_err(|source| {
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
 fn print(packed: &Packed, class: &Class, out: &mut impl Write) -> io::Result<()> {
     let Class { objects, warnings } = class;
     for warning in warnings {
-        eprintln!("warning: {}", one_line(warning, usize::MAX));
+        tell(&format!("warning: {}", one_line(warning, usize::MAX)));
     }
     let Packed {
         tag,
@@ -104,7 +105,7 @@ fn print(packed: &Packed, class: &Class, out: &mut impl Write) -> io::Result<()>
         notes,
     } = packed;
     for note in notes {
-        eprintln!("note: {}", one_line(note, usize::MAX));
+        tell(&format!("note: {}", one_line(note, usize::MAX)));
     }
     let done = match packing {
         Packing::Created => "created",

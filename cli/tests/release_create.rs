@@ -719,6 +719,23 @@ mod journeys {
     }
 
     #[test]
+    fn full_standard_error_changes_neither_what_is_done_nor_the_status() {
+        for (template, status) in [("a: {{ mustToYaml .Values }}\n", 0), ("a: {{ nosuch }}\n", 1)] {
+            let (stack, output) = (stack_with(""), TempDir::new().unwrap());
+            let file = stack.path().join("cluster-addon/network/templates/more.yaml");
+            fs::write(file, template).unwrap();
+            let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let made = Command::new(env!("CARGO_BIN_EXE_kubectl-stacks"))
+                .args(["release", "create", path(stack.path()), "--output", path(output.path())])
+                .stderr(full)
+                .output()
+                .unwrap();
+            assert_eq!(made.status.code(), Some(status), "{template}");
+            assert_eq!(output.path().join("docker-harbor-1-34-v1").is_dir(), status == 0);
+        }
+    }
+
+    #[test]
     fn umask_time_zone_and_working_directory_do_not_show() {
         let output = TempDir::new().unwrap();
         let made = |name: &str, umask: &str, time_zone: &str| {
