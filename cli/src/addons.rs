@@ -3,7 +3,7 @@
 
 use crds::policy::HelmProfile;
 use release::pack::{self, AddonChart, PackError, Prepared};
-use rendering::{ChartBytes, FileProblem, Renderer, StackError, ValuesError, ValuesTemplate};
+use rendering::{ChartBytes, FileProblem, Renderer, StackError, ValuesTemplate};
 use thiserror::Error;
 
 /// The Helm that has the most functions.
@@ -32,13 +32,8 @@ pub(crate) enum Unusable {
         problem: Box<FileProblem>,
     },
     /// A template of values can give none.
-    #[error("{at}: correct this template{meant}, then make the release again")]
-    Values {
-        at: String,
-        meant: String,
-        #[source]
-        source: Box<ValuesError>,
-    },
+    #[error("{at}: correct this template{meant}, then make the release again: {problem}")]
+    Values { at: String, meant: String, problem: String },
 }
 
 /// Refuses charts and templates of values that can never work. Gives what works with another Helm alone, a sentence each.
@@ -88,13 +83,18 @@ fn check_values(renderer: &Renderer, chart: &AddonChart) -> Result<(), Unusable>
     };
     let path = path.display().to_string();
     let checked = renderer.check_values(ValuesTemplate { path: &path, text });
-    checked.map_err(|source| Unusable::Values {
-        at: match source.place() {
+    checked.map_err(|error| Unusable::Values {
+        at: match error.place() {
             Some((_, Some(line))) => format!("{path}:{line}"),
             _ => path.clone(),
         },
-        meant: meant(source.unknown_function(), rendering::values_functions()),
-        source: Box::new(source),
+        meant: match error.unknown_function() {
+            Some(function) if rendering::chart_functions(NEWEST).any(|known| known == function) => {
+                " (Helm's own functions are not there in templates of values)".to_owned()
+            }
+            function => meant(function, rendering::values_functions()),
+        },
+        problem: error.problem(),
     })
 }
 

@@ -223,6 +223,29 @@ mod journeys {
     }
 
     #[test]
+    fn mistake_in_a_template_of_values_is_told_with_its_place_once() {
+        for (content, told) in [
+            (
+                "a: b\nc: {{ .Cluster.metadata.name | qote }}\n",
+                "overwrite.yaml:2: correct this template (did you mean quote?), then make the release again: function \"qote\" not defined",
+            ),
+            (
+                "a: {{ toYaml .Cluster }}\n",
+                "overwrite.yaml:1: correct this template (Helm's own functions are not there in templates of values), then make the release \
+                 again: function \"toYaml\" not defined",
+            ),
+            (
+                "a: {{ env \"HOME\" }}\n",
+                "overwrite.yaml:1: correct this template, then make the release again: the function \"env\" reads the environment of the \
+                 program: values follow from the objects of the cluster alone",
+            ),
+        ] {
+            let message = refused_with("overwrite.yaml", content);
+            assert_eq!(message, format!("error: cluster-addon/network/{told}"));
+        }
+    }
+
+    #[test]
     fn fault_in_a_chart_that_an_addon_has_in_it_is_told_with_its_place() {
         let (stack, output) = (stack_with(""), TempDir::new().unwrap());
         let folder = stack.path().join("cluster-addon/network/charts");

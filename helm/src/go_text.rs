@@ -49,6 +49,15 @@ impl TextError {
         }
     }
 
+    /// What is wrong, without the place where that is [known](Self::line) before the text runs.
+    pub fn problem(&self) -> String {
+        match self {
+            Self::Parse(error) => error.message.clone(),
+            Self::World { function, reads, .. } => format!("the function {function:?} {reads}"),
+            Self::Execute(_) | Self::Thread(_) => self.to_string(),
+        }
+    }
+
     /// Whether the text did nothing wrong, but had to stop because somebody raised its flag.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Execute(error) if error.is_cancelled())

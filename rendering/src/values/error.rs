@@ -17,7 +17,7 @@ use crate::tera::{self, TeraError};
 pub enum ValuesError {
     /// The text is no template, or fails for these objects. The source says where, in Go's words; of a function that looks at the world it
     /// says what that looks at.
-    #[error("unable to execute the values template {file}: values follow from the objects of the cluster alone")]
+    #[error("unable to execute the values template {file}{}", reason(source))]
     Go {
         /// The path of the template.
         file: String,
@@ -162,6 +162,15 @@ impl ValuesError {
         }
     }
 
+    /// What is wrong, without the [place](Self::place) of what is wrong before a template runs.
+    pub fn problem(&self) -> String {
+        match self {
+            Self::Go { source, .. } => format!("{}{}", source.problem(), reason(source)),
+            Self::Tera { source, .. } => chained(&**source),
+            other => chained(other),
+        }
+    }
+
     /// The file that the error is about, and the line in it where one is known, from 1.
     pub fn place(&self) -> Option<(&str, Option<usize>)> {
         match self {
@@ -175,4 +184,23 @@ impl ValuesError {
             Self::Document { .. } | Self::Together | Self::Watch(_) => None,
         }
     }
+}
+
+/// Why values have no function that looks at the world, as the end of a sentence.
+fn reason(error: &TextError) -> &'static str {
+    match error {
+        TextError::World { .. } => ": values follow from the objects of the cluster alone",
+        _ => "",
+    }
+}
+
+/// An error with everything that caused it.
+fn chained(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
