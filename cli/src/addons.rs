@@ -1,6 +1,8 @@
 //! Tries the charts of the add-ons of a release before the release is there for anybody. What they make of a cluster follows from a Cluster, and here
 //! is none: nothing of them is executed. What can never work, whatever the Cluster, is refused where the one who can mend it sits.
 
+use std::path::Path;
+
 use crds::policy::HelmProfile;
 use release::pack::{self, AddonChart, PackError, Prepared};
 use rendering::{ChartBytes, FileProblem, Renderer, StackError, ValuesTemplate};
@@ -36,45 +38,67 @@ pub(crate) enum Unusable {
     Values { at: String, meant: String, problem: String },
 }
 
-/// Refuses charts and templates of values that can never work. Gives what works with another Helm alone, a sentence each.
+/// Refuses charts and templates of values that can never work. Gives what works with another Helm alone, or with some values alone, a sentence each.
 pub(crate) fn check(prepared: &Prepared) -> Result<Vec<String>, Unusable> {
     let renderer = Renderer::new(0);
     let mut notes = Vec::new();
     for chart in prepared.addon_charts()? {
         check_values(&renderer, &chart)?;
-        notes.extend(check_chart(&renderer, chart)?);
+        notes.extend(check_chart(&renderer, &chart, prepared.kubernetes())?);
     }
     Ok(notes)
 }
 
-fn check_chart(renderer: &Renderer, chart: AddonChart) -> Result<Option<String>, Unusable> {
+fn check_chart(renderer: &Renderer, chart: &AddonChart, kubernetes: &str) -> Result<Vec<String>, Unusable> {
     let AddonChart { directory, files, .. } = chart;
     let profile = HelmProfile::default();
-    let mut problems = renderer.problems(ChartBytes::Files(files.clone()), profile)?;
+    let problems_with = |profile| renderer.problems(ChartBytes::Files(files.clone()), profile, kubernetes);
+    let problems = problems_with(profile)?;
     if problems.is_empty() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let problem = problems.swap_remove(0);
-    let file = directory.join(&problem.file);
-    let at = match problem.line {
-        Some(line) => format!("{}:{line}", file.display()),
-        None => file.display().to_string(),
-    };
-    if renderer.problems(ChartBytes::Files(files), NEWEST)?.is_empty() {
-        return Ok(Some(format!(
-            "{at}: with spec.policy.helmProfile {NEWEST} alone, not with {profile}: {problem}"
-        )));
+    let newest = problems_with(NEWEST)?;
+    let (optional, mut others): (Vec<_>, Vec<_>) = problems.into_iter().partition(|problem| problem.is_optional);
+    if !others.is_empty() && newest.iter().any(|problem| !problem.is_optional) {
+        let problem = others.swap_remove(0);
+        return Err(refusal(at(directory, &problem), problem, others.len()));
     }
-    let function = problem.function.as_deref();
-    Err(Unusable::Chart {
+    let of_newest = format!("with spec.policy.helmProfile {NEWEST} alone, not with {profile}");
+    let first = others.first().map(|problem| (problem, of_newest.clone()));
+    let optional = optional.iter().map(|problem| {
+        let is_in_newest = newest.iter().any(|other| other.file == problem.file);
+        let works = if is_in_newest {
+            "the add-on works only where values switch this chart off".to_owned()
+        } else {
+            format!("{of_newest}, unless values switch this chart off")
+        };
+        (problem, works)
+    });
+    let works = first.into_iter().chain(optional);
+    let notes = works.map(|(problem, works)| format!("{}: {works}: {problem}", at(directory, problem)));
+    Ok(notes.collect())
+}
+
+fn refusal(at: String, problem: FileProblem, more: usize) -> Unusable {
+    let known = rendering::chart_functions(HelmProfile::default());
+    Unusable::Chart {
         at,
-        meant: meant(function, rendering::chart_functions(profile)),
-        more: match problems.len() {
+        meant: meant(problem.function.as_deref(), known),
+        more: match more {
             0 => String::new(),
             more => format!(" and {more} more"),
         },
         problem: Box::new(problem),
-    })
+    }
+}
+
+/// The file of the stack, with the line where one is known.
+fn at(directory: &Path, problem: &FileProblem) -> String {
+    let file = directory.join(&problem.file);
+    match problem.line {
+        Some(line) => format!("{}:{line}", file.display()),
+        None => file.display().to_string(),
+    }
 }
 
 fn check_values(renderer: &Renderer, chart: &AddonChart) -> Result<(), Unusable> {

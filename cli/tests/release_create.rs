@@ -186,6 +186,18 @@ mod journeys {
             ),
             (
                 "Chart.yaml",
+                "apiVersion: v2\nname: network\nversion: 0.1.0\nkubeVersion: <1.30\n",
+                "Chart.yaml: correct this file",
+                "chart requires kubeVersion: <1.30 which is incompatible with Kubernetes v1.34.0",
+            ),
+            (
+                "crds/quays.yaml",
+                "kind: CustomResourceDefinition\nmetadata:\n  name: {{ .Release.Name }}-quays\n",
+                "crds/quays.yaml: correct this file",
+                "error converting YAML to JSON",
+            ),
+            (
+                "Chart.yaml",
                 "apiVersion: v2\nname: network\nversion: 0.1.0\nkeywords: one\n",
                 "Chart.yaml: correct this file",
                 "keywords",
@@ -243,6 +255,52 @@ mod journeys {
             let message = refused_with("overwrite.yaml", content);
             assert_eq!(message, format!("error: cluster-addon/network/{told}"));
         }
+    }
+
+    /// Our own stack with a chart that its network has in it, which is wrong.
+    fn stack_with_a_wrong_chart_in_it(declared: &str) -> TempDir {
+        let stack = stack_with("");
+        let network = stack.path().join("cluster-addon/network");
+        let chart = format!("apiVersion: v2\nname: network\nversion: 0.1.0\n{declared}");
+        fs::write(network.join("Chart.yaml"), chart).unwrap();
+        fs::create_dir_all(network.join("charts/quay/templates")).unwrap();
+        for (file, content) in [
+            ("Chart.yaml", "apiVersion: v2\nname: quay\nversion: 1.2.3\n"),
+            ("templates/a.yaml", "{{ nosuch }}\n"),
+            ("templates/b.yaml", "{{ mustToYaml .Values }}\n"),
+        ] {
+            fs::write(network.join("charts/quay").join(file), content).unwrap();
+        }
+        stack
+    }
+
+    #[test]
+    fn fault_in_a_chart_that_values_may_switch_off_is_noted() {
+        let stack =
+            stack_with_a_wrong_chart_in_it("dependencies: [{name: quay, version: 1.x, condition: quay.enabled}]\n");
+        let output = TempDir::new().unwrap();
+        let made = create(&[path(stack.path()), "--output", path(output.path()), "--version", "v1"]);
+        assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+        let templates = stack.path().join("cluster-addon/network/charts/quay/templates");
+        let start = format!("note: {}", templates.display());
+        let mut told: Vec<_> = text(&made.stderr).lines().collect();
+        told.sort_unstable();
+        assert_eq!(
+            told,
+            [
+                format!(
+                    "{start}/a.yaml:1: the add-on works only where values switch this chart off: function \"nosuch\" not defined"
+                ),
+                format!(
+                    "{start}/b.yaml:1: with spec.policy.helmProfile v4.3 alone, not with v3.19, unless values switch this chart off: function \
+                     \"mustToYaml\" not defined"
+                ),
+            ]
+        );
+
+        let stack = stack_with_a_wrong_chart_in_it("dependencies: [{name: quay, version: 1.x}]\n");
+        let made = create(&[path(stack.path()), "--output", path(output.path()), "--version", "v2"]);
+        assert_eq!(made.status.code(), Some(1), "{}", text(&made.stderr));
     }
 
     #[test]

@@ -30,6 +30,12 @@ impl CrdFile {
     }
 }
 
+/// Whether a file of a chart is one of manifests in `crds/`.
+pub(crate) fn is_of_crds(name: &str) -> bool {
+    let extensions = [".yaml", ".yml", ".json"];
+    name.starts_with("crds/") && extensions.iter().any(|extension| name.ends_with(extension))
+}
+
 /// What follows the last slash.
 pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
@@ -145,13 +151,8 @@ impl Layout {
     }
 
     fn add_crds(&mut self, chart: Instance<'_>, path: &str) {
-        let is_manifest = |name: &str| {
-            [".yaml", ".yml", ".json"]
-                .iter()
-                .any(|extension| name.ends_with(extension))
-        };
         for file in chart.files().iter() {
-            if file.name.starts_with("crds/") && is_manifest(&file.name) {
+            if is_of_crds(&file.name) {
                 self.crds.push(CrdFile {
                     source: format!("{path}/{}", file.name),
                     data: Arc::clone(&file.data),

@@ -134,13 +134,7 @@ impl Render<'_> {
         if self.options.check_schemas {
             check_schemas(charts.root(), &values, profile.schemas, warnings).map_err(RenderProblem::Schema)?;
         }
-        let wanted = &self.chart.metadata().kube_version;
-        if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version(), profile.versions) {
-            return Err(RenderProblem::IncompatibleKubeVersion {
-                wanted: wanted.clone(),
-                actual: capabilities.full_kube_version().to_owned(),
-            });
-        }
+        check_kube_version(chart, &capabilities, profile)?;
         let mut layout = Layout::new(charts.root(), self.options, Value::Obj(Rc::new(capabilities)), &values);
         let files = self.execute(&layout)?;
         self.begin_phase();
@@ -262,6 +256,18 @@ fn check_installable(chart: &Loaded, profile: &Profile) -> Result<(), RenderProb
         return Err(RenderProblem::ChartApiVersion(version.clone()));
     }
     Ok(())
+}
+
+/// Helm asks the outermost chart alone.
+fn check_kube_version(chart: &Loaded, capabilities: &Capabilities, profile: &Profile) -> Result<(), RenderProblem> {
+    let wanted = &chart.metadata.kube_version;
+    if wanted.is_empty() || is_compatible(wanted, capabilities.kube_version(), profile.versions) {
+        return Ok(());
+    }
+    Err(RenderProblem::IncompatibleKubeVersion {
+        wanted: wanted.clone(),
+        actual: capabilities.full_kube_version().to_owned(),
+    })
 }
 
 fn check_complete(chart: &Loaded) -> Result<(), RenderProblem> {

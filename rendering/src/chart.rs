@@ -71,8 +71,14 @@ pub(crate) fn loaded(
 }
 
 impl Renderer {
-    /// What is wrong with the files of a chart and of those in it, whatever values it gets: see [`Chart::problems`]. Nothing is executed. Blocks.
-    pub fn problems(&self, chart: ChartBytes, profile: HelmProfile) -> Result<Vec<FileProblem>, StackError> {
+    /// What is wrong with the files of a chart of add-ons and of those in it, whatever values it gets: see [`Chart::problems`]. Nothing is executed.
+    /// Blocks.
+    pub fn problems(
+        &self,
+        chart: ChartBytes,
+        profile: HelmProfile,
+        kubernetes_version: &str,
+    ) -> Result<Vec<FileProblem>, StackError> {
         let profile = engine_profile(profile);
         let chart = match chart.load(&ArchiveLimits::default()) {
             Ok(chart) => chart,
@@ -81,6 +87,8 @@ impl Renderer {
         let over = Arc::<AtomicBool>::default();
         let options = RenderOptions {
             profile,
+            kube_version: Some(kubernetes_version.to_owned()),
+            include_crds: true,
             other_language: Some(Arc::new(self.tera_language(&over))),
             cancelled: over,
             // No template sees these, because none runs.

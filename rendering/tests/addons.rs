@@ -7,7 +7,8 @@ mod charts;
 use std::path::Path;
 
 use rendering::{
-    ChartBytes, ErrorClass, HelmProfile, Lane, RenderError, RenderRequest, Rendered, Renderer, newest_in_range,
+    ChartBytes, ErrorClass, FileProblem, HelmProfile, Lane, RenderError, RenderRequest, Rendered, Renderer,
+    newest_in_range,
 };
 
 use charts::{archive, chain, request, values};
@@ -139,18 +140,34 @@ fn a_chart_without_its_dependencies_says_which_and_what_brings_them() {
     assert_eq!(error.class(), ErrorClass::Terminal);
 }
 
+const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
+
+/// What is wrong with a chart that has these files.
+fn found(files: &[(&str, &str)]) -> Vec<FileProblem> {
+    let files = files.iter();
+    let files = files.map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
+    let renderer = Renderer::new(0).with_tera_of(Path::new(env!("CARGO_BIN_EXE_rendering-tera")));
+    let found = renderer.problems(ChartBytes::Files(files.collect()), HelmProfile::V3_19, "v1.34.2");
+    found.unwrap()
+}
+
 /// Files with what is wrong with them, of a chart that has these besides its `Chart.yaml`.
 fn problems(files: &[(&str, &str)]) -> Vec<(String, Option<usize>)> {
-    let chart = ("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
-    let files = [chart].into_iter().chain(files.iter().copied());
-    let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
-    let renderer = Renderer::new(0).with_tera_of(Path::new(env!("CARGO_BIN_EXE_rendering-tera")));
-    let found = renderer.problems(ChartBytes::Files(files.collect()), HelmProfile::V3_19);
-    found
-        .unwrap()
+    found(&[&[("Chart.yaml", CHART)][..], files].concat())
         .into_iter()
         .map(|problem| (problem.file, problem.line))
         .collect()
+}
+
+/// The file of each problem of a chart whose `Chart.yaml` declares this, and whether values may switch off what it is in.
+fn problems_of_declared(declared: &str, files: &[(&str, &str)]) -> Vec<(String, bool)> {
+    let chart = format!("{CHART}{declared}");
+    let mut found: Vec<_> = found(&[&[("Chart.yaml", chart.as_str())][..], files].concat())
+        .into_iter()
+        .map(|problem| (problem.file, problem.is_optional))
+        .collect();
+    found.sort();
+    found
 }
 
 #[test]
@@ -193,6 +210,121 @@ fn what_is_wrong_whatever_the_values_are_is_found_in_every_file_and_nothing_is_e
         problems(&[("charts/folder/Chart.yaml", "name: [")]),
         [at("charts/folder/Chart.yaml", None)]
     );
+}
+
+#[test]
+fn what_is_wrong_with_a_chart_that_values_may_switch_off_is_marked_unless_helm_reads_it_nevertheless() {
+    let own = "apiVersion: v2\nname: own\nversion: 1.2.0\ndependencies: []\n";
+    let below = "apiVersion: v2\nname: below\nversion: 1.0.0\n";
+    let files = [
+        ("templates/a.tera", "{{ Values.a | nosuch }}"),
+        ("charts/own/Chart.yaml", own),
+        ("charts/own/values.schema.json", "{"),
+        ("charts/own/crds/a.yaml", "kind: [\n"),
+        ("charts/own/templates/a.tera", "{{ Values.a | nosuch }}"),
+        ("charts/own/charts/below/Chart.yaml", below),
+        ("charts/own/charts/below/values.yaml", "a: b: c\n"),
+        ("charts/own/charts/below/templates/a.yaml", "{{ nosuch }}"),
+    ];
+    let found = problems_of_declared(
+        "dependencies: [{name: own, version: 1.x, condition: own.enabled}]\n",
+        &files,
+    );
+    let at = |file: &str, is_optional: bool| (file.to_owned(), is_optional);
+    assert_eq!(
+        found,
+        [
+            at("charts/own/charts/below/templates/a.yaml", true),
+            at("charts/own/charts/below/values.yaml", false),
+            at("charts/own/crds/a.yaml", true),
+            at("charts/own/templates/a.tera", true),
+            at("charts/own/values.schema.json", true),
+            at("templates/a.tera", false),
+        ]
+    );
+}
+
+#[test]
+fn values_may_switch_off_a_chart_where_helm_decides_about_every_name_that_it_has() {
+    let own = "apiVersion: v2\nname: own\nversion: 1.2.0\n";
+    let wrong = "{{ nosuch }}";
+    let files = [("charts/own/Chart.yaml", own), ("charts/own/templates/a.yaml", wrong)];
+    for (declared, is_optional) in [
+        ("", false),
+        ("dependencies: []", false),
+        ("dependencies: [{name: own, version: 1.x}]", false),
+        ("dependencies: [{name: own, version: 1.x, condition: ' , on'}]", true),
+        ("dependencies: [{name: own, version: 1.x, condition: ','}]", false),
+        ("dependencies: [{name: own, version: 1.x, tags: []}]", false),
+        ("dependencies: [{name: own, version: 1.x, tags: [extra]}]", true),
+        (
+            "dependencies: [{name: own, version: 1.x, alias: two, condition: two.on}]",
+            true,
+        ),
+        (
+            "dependencies: [{name: own, version: 1.x, alias: two, condition: two.on}, {name: own, version: 1.x}]",
+            false,
+        ),
+        // Another version than the declared one is used, until the name is switched off.
+        ("dependencies: [{name: own, version: 2.x, condition: own.on}]", true),
+        (
+            "dependencies: [{name: own, version: 2.x, alias: two, condition: two.on}]",
+            false,
+        ),
+    ] {
+        let found = problems_of_declared(declared, &files);
+        let expected = [("charts/own/templates/a.yaml".to_owned(), is_optional)];
+        assert_eq!(found, expected, "{declared}");
+    }
+    // Helm asks nothing of what is below a chart that declares nothing.
+    let between = "apiVersion: v2\nname: own\nversion: 1.2.0\ndependencies: [{name: b, version: 1.x, tags: [b]}]\n";
+    let below = [
+        ("charts/own/Chart.yaml", between),
+        (
+            "charts/own/charts/b/Chart.yaml",
+            "apiVersion: v2\nname: b\nversion: 1.0.0\n",
+        ),
+        ("charts/own/charts/b/templates/a.yaml", wrong),
+    ];
+    for (declared, is_optional) in [("", false), ("dependencies: []", true)] {
+        let expected = [("charts/own/charts/b/templates/a.yaml".to_owned(), is_optional)];
+        assert_eq!(problems_of_declared(declared, &below), expected, "{declared}");
+    }
+}
+
+#[test]
+fn a_chart_is_asked_for_the_kubernetes_version_and_the_charts_in_it_are_not() {
+    for (range, is_wrong) in [
+        ("<1.30", true),
+        (">=1.34.3", true),
+        ("not a range", true),
+        (">=1.25.0-0 <2", false),
+        ("v1.34.2", false),
+    ] {
+        let found = problems_of_declared(&format!("kubeVersion: \"{range}\"\n"), &[]);
+        let expected: Vec<_> = is_wrong.then(|| ("Chart.yaml".to_owned(), false)).into_iter().collect();
+        assert_eq!(found, expected, "{range}");
+    }
+    let inner = "apiVersion: v2\nname: own\nversion: 1.0.0\nkubeVersion: <1.30\n";
+    assert!(problems(&[("charts/own/Chart.yaml", inner)]).is_empty());
+}
+
+#[test]
+fn a_file_of_crds_that_no_rendering_can_read_is_found() {
+    let template = "---\nkind: CustomResourceDefinition\nmetadata:\n  name: {{ .Release.Name }}-quays\n";
+    for (text, line) in [
+        ("kind: [\n", None),
+        (template, Some(2)),
+        ("a: b\n---\nc: d: e\n", Some(3)),
+    ] {
+        assert_eq!(
+            problems(&[("crds/quays.yaml", text)]),
+            [("crds/quays.yaml".to_owned(), line)],
+            "{text}"
+        );
+        assert!(render_with_crds(&[("crds/quays.yaml", text)]).is_err(), "{text}");
+    }
+    assert!(problems(&[("crds/README.md", "kind: [\n"), ("crds/a.yaml", NAMESPACE)]).is_empty());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Loaded;
 use super::coalesce::{Nulls, Sharing, coalesce, copy_map, merge_tables};
 use super::instances::{ChartId, Declared, DeclaredId, Instances};
-use super::metadata::{Dependency, ImportValues};
+use super::metadata::{Dependency, ImportValues, Metadata};
 use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, note_work, spend};
 use crate::profile::Profile;
 use crate::semver::{Constraints, Library, Version};
@@ -101,13 +101,8 @@ impl Process<'_> {
 
     fn satisfies(&self, chart: ChartId, wanted: DeclaredId) -> bool {
         let (chart, wanted) = (self.charts.at(chart), self.charts.declared(wanted));
-        if chart.name() != wanted.name {
-            return false;
-        }
-        let version = chart.version();
         let library = self.charts.root().profile().versions;
-        note_work(STEPS_PER_RANGE + ((wanted.version.len() + version.len()) / BYTES_PER_RANGE_STEP) as u64);
-        check().is_ok() && is_compatible(&wanted.version, version, library)
+        is_wanted(chart.name(), chart.version(), wanted, library)
     }
 
     fn import(&mut self, chart: ChartId) -> Result<(), String> {
@@ -167,6 +162,40 @@ impl Process<'_> {
     }
 }
 
+/// Whether a chart of this name and version is one that another chart declares.
+fn is_wanted(name: &str, version: &str, wanted: &Dependency, library: Library) -> bool {
+    if name != wanted.name {
+        return false;
+    }
+    note_work(STEPS_PER_RANGE + ((wanted.version.len() + version.len()) / BYTES_PER_RANGE_STEP) as u64);
+    check().is_ok() && is_compatible(&wanted.version, version, library)
+}
+
+/// Whether values may switch off a chart that is in another one: all of it, whatever the other one calls it.
+pub(crate) fn can_be_off(chart: &Metadata, parent: &Metadata, library: Library) -> bool {
+    let declared = || parent.dependencies.iter().flatten();
+    // Helm drops all charts of the name that it decides about.
+    let is_decided = |name: &str| declared().any(|other| other.name_in_parent() == name && is_decided_by_values(other));
+    let mut uses = declared()
+        .filter(|wanted| is_wanted(&chart.name, &chart.version, wanted, library))
+        .peekable();
+    if uses.peek().is_none() {
+        return is_decided(&chart.name);
+    }
+    uses.all(|wanted| is_decided(wanted.name_in_parent()))
+}
+
+fn is_decided_by_values(dependency: &Dependency) -> bool {
+    let has_tags = dependency.tags.as_ref().is_some_and(|tags| !tags.is_empty());
+    has_tags || conditions(dependency).next().is_some()
+}
+
+/// The paths of values that decide about a chart.
+fn conditions(dependency: &Dependency) -> impl Iterator<Item = &str> {
+    let conditions = dependency.condition.trim().split(',');
+    conditions.filter(|condition| !condition.is_empty())
+}
+
 /// Whether a version is in a range. What cannot be read is not.
 pub(crate) fn is_compatible(range: &str, version: &str, library: Library) -> bool {
     let range = Constraints::parse(range.as_bytes(), library);
@@ -211,12 +240,7 @@ fn by_tags(dependency: &Dependency, values: &Map, warnings: &mut Vec<Said>) -> b
 
 /// The first boolean that a condition path leads to.
 fn by_condition(dependency: &Dependency, values: &Map, path: &str, warnings: &mut Vec<Said>) -> Option<bool> {
-    let conditions = dependency
-        .condition
-        .trim()
-        .split(',')
-        .filter(|condition| !condition.is_empty());
-    for condition in conditions {
+    for condition in conditions(dependency) {
         note_work(1 + (path.len() / BYTES_PER_STEP) as u64);
         if check().is_err() {
             return None;

@@ -93,6 +93,13 @@ pub struct ImportValues {
     pub is_by_name: bool,
 }
 
+impl Dependency {
+    /// What the parent calls the chart.
+    pub(super) fn name_in_parent(&self) -> &str {
+        if self.alias.is_empty() { &self.name } else { &self.alias }
+    }
+}
+
 impl Metadata {
     /// Whether the chart only defines templates for others.
     pub fn is_library(&self) -> bool {
@@ -144,7 +151,7 @@ impl Metadata {
             if !alias.bytes().all(is_part) {
                 return Err(format!("dependency {name:?} has disallowed characters in the alias"));
             }
-            let key = if alias.is_empty() { name } else { alias };
+            let key = dependency.name_in_parent();
             if !seen.insert(key) {
                 return Err(format!("more than one dependency with name or alias {key:?}"));
             }

@@ -105,6 +105,7 @@ pub struct Prepared {
     files: BTreeMap<String, Vec<u8>>,
     /// The name of the archive of the add-ons.
     addon_chart: String,
+    kubernetes: String,
     supplied: Vec<Supplied>,
     notes: Vec<String>,
 }
@@ -124,6 +125,11 @@ impl Prepared {
     /// The name of the release.
     pub fn tag(&self) -> &ReleaseTag {
         &self.tag
+    }
+
+    /// The Kubernetes version that its `metadata.yaml` names, which is that of all its clusters.
+    pub fn kubernetes(&self) -> &str {
+        &self.kubernetes
     }
 
     /// The archive of the class chart.
@@ -238,6 +244,7 @@ pub fn prepare(
         notes: std::mem::take(&mut stack.notes),
         addon_chart: files::addon_chart_name(&tag, &versions.cluster_addon),
         files: build(stack, &versions, &tag)?,
+        kubernetes: versions.kubernetes,
         tag,
         stack: directory,
         output: output.to_owned(),
