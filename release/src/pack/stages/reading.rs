@@ -250,10 +250,12 @@ impl<'r> Reading<'r> {
     }
 
     fn object(&mut self, object: &Part<'_, '_>, taken: &mut BTreeSet<String>) -> Option<WatchedObject> {
-        self.keys(object, &OBJECT);
+        let meant = self.keys(object, &OBJECT);
         let key = object.under("key").and_then(|key| self.variable(&key, taken));
         let api_version = self.scalar_under(object, "apiVersion");
+        // A namespace that is misspelt is not told to be missing besides.
         let kind = self.scalar_under(object, "kind");
+        let kind = kind.filter(|_| !meant.contains("namespace"));
         let name = self.scalar_under(object, "name");
         let namespace = self.scalar_under(object, "namespace");
         // Of an unknown kind nothing is checked; but without its key it would seem that there is no such object.
