@@ -191,7 +191,17 @@ fn what_leaves_goes_once_all_stages_are_done_and_not_before() {
         world.cluster.objects.contains_key(&secret),
         "a faulty release takes nothing away"
     );
+    world.unmet.insert("cni");
     world.set_class(1);
+    for _ in 0..5 {
+        world.second += 60;
+        world.reconcile();
+    }
+    assert!(
+        world.cluster.objects.contains_key(&secret),
+        "nor does one whose stages wait"
+    );
+    world.unmet.clear();
     world.settle();
     world.assert_settled();
     assert!(!world.cluster.objects.contains_key(&secret));
@@ -214,6 +224,8 @@ fn a_faulty_release_is_mended_by_the_next_and_by_going_back() {
                 world.status()
             );
             assert!(find(&world.status().conditions, ConditionType::Stalled).is_some());
+            let last = world.status().stages.last().map(|row| row.phase);
+            assert_eq!(last, Some(StagePhase::ApplyingOrDeleting), "{reason}");
             world.set_class(good);
             world.settle();
             world.assert_settled();
