@@ -97,7 +97,9 @@ impl Kwok {
 /// Each kwok has a name of its own and plays a node when nobody else has its Lease. One that was killed has it for another forty seconds.
 async fn free_nodes(client: &Client) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
-    let freed = leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
+    let freed = leases
+        .delete_collection(&DeleteParams::default(), &ListParams::default())
+        .await;
     freed.context("failed to delete the Leases of the nodes")?;
     Ok(())
 }
