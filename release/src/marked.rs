@@ -8,7 +8,7 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, cell::Cell, fmt};
 
 use serde::{
     Deserializer,
@@ -17,6 +17,9 @@ use serde::{
 
 use self::kinds::Kind;
 pub(crate) use self::place::{Place, Remark};
+
+/// So many letters are copied, of what is written in another way than it is read: a text may name one of them again and again.
+const MOST_COPIED: usize = 1 << 20;
 
 /// A part of a text.
 #[derive(Debug)]
@@ -43,7 +46,13 @@ impl<'t> Node<'t> {
     /// Reads a text within its size.
     pub(crate) fn read(text: &'t str) -> Result<Self, serde_yaml::Error> {
         let kind = Kind::read(text)?;
-        Reading { kind: &kind, text }.deserialize(serde_yaml::Deserializer::from_str(text))
+        let left = Cell::new(MOST_COPIED);
+        let reading = Reading {
+            kind: &kind,
+            text,
+            left: &left,
+        };
+        reading.deserialize(serde_yaml::Deserializer::from_str(text))
     }
 
     /// What a map has under this key, with the key. Of several the last one, as for whoever reads a map of any keys.
@@ -67,6 +76,8 @@ impl<'t> Node<'t> {
 struct Reading<'k, 't> {
     kind: &'k Kind,
     text: &'t str,
+    /// How many letters may still be copied.
+    left: &'k Cell<usize>,
 }
 
 impl<'t> Reading<'_, 't> {
@@ -105,7 +116,12 @@ impl<'t> Visitor<'t> for Reading<'_, 't> {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Node<'t>, E> {
-        Ok(self.scalar(Cow::Owned(text.to_owned()), None))
+        let left = self.left.get().checked_sub(text.len());
+        self.left.set(left.unwrap_or_default());
+        Ok(match left {
+            Some(_) => self.scalar(Cow::Owned(text.to_owned()), None),
+            None => Node::Unread,
+        })
     }
 
     fn visit_seq<A: SeqAccess<'t>>(self, mut list: A) -> Result<Node<'t>, A::Error> {

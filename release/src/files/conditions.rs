@@ -10,12 +10,12 @@ use crds::{
 use expressions::{Finding, ObjectKind, Position, Schemas, Severity};
 use serde_json::Value;
 
-use crate::marked::{Node, Place, Remark};
+use crate::marked::{Node, Place, Remark, Scalar};
 
 /// Notes that are kept, however many conditions there are.
 const MOST_NOTES: usize = 32;
-/// Faults that are kept: far more than anybody mends before the next try.
-const MOST_FAULTS: usize = 500;
+/// Faults of one condition that are kept: more than anybody mends before the next try.
+const MOST_FAULTS: usize = 20;
 /// Bytes of the name of a stage, and of a hook, that are told.
 const NAME_BYTES: usize = 100;
 
@@ -24,20 +24,22 @@ const NAME_BYTES: usize = 100;
 pub(crate) struct Checked {
     /// Why they cannot hold, or do not say what is meant; in the order of the file.
     pub(crate) faults: Vec<Remark>,
+    /// How many others there are.
+    pub(crate) more: usize,
     /// What could not be checked, a sentence each.
     pub(super) notes: Vec<String>,
 }
 
 /// A condition and where it is.
 #[derive(Clone, Copy)]
-struct Condition<'c> {
-    hook: &'c str,
+pub(crate) struct Condition<'c> {
+    pub(crate) hook: &'c str,
     /// The index of the stage in its list.
-    index: usize,
+    pub(crate) index: usize,
     stage: &'c AddonStage,
     /// The key in the stage.
-    key: &'static str,
-    waits: &'c WaitForCondition,
+    pub(crate) key: &'static str,
+    pub(crate) waits: &'c WaitForCondition,
 }
 
 /// Something to say of a condition.
@@ -69,17 +71,20 @@ pub(crate) fn schemas(definitions: Vec<Value>, kubernetes: KubernetesMinor) -> S
 
 /// Finds conditions that cannot hold, or do not say what is meant, and what could not be checked. The text is that of the file.
 pub(crate) fn check(stages: &ClusterAddonConfig, text: &str, schemas: &Schemas) -> Checked {
-    let (mut faults, mut notes, mut more) = (Vec::new(), Vec::new(), 0);
+    let (mut faults, mut notes) = (Vec::new(), Vec::new());
+    let (mut more, mut more_notes) = (0, 0);
     for condition in conditions(stages) {
+        let before = faults.len();
         for said in condition.look(schemas) {
-            let (kept, most) = match said.severity {
-                Severity::Error => (&mut faults, MOST_FAULTS),
-                Severity::Note => (&mut notes, MOST_NOTES),
+            let (kept, most, more) = match said.severity {
+                // The first one in the file may be of the condition that is looked at last.
+                Severity::Error => (&mut faults, before + MOST_FAULTS, &mut more),
+                Severity::Note => (&mut notes, MOST_NOTES, &mut more_notes),
             };
             if kept.len() < most {
                 kept.push((condition, said));
-            } else if said.severity == Severity::Note {
-                more += 1;
+            } else {
+                *more += 1;
             }
         }
     }
@@ -91,14 +96,14 @@ pub(crate) fn check(stages: &ClusterAddonConfig, text: &str, schemas: &Schemas) 
     faults.sort_by_key(|fault| fault.place);
     let notes = notes.into_iter().map(remark);
     let mut notes: Vec<_> = notes.map(|note| note.told(&CLUSTER_ADDON_CONFIG)).collect();
-    if more > 0 {
-        notes.push(format!("{CLUSTER_ADDON_CONFIG}: {more} more of the kind"));
+    if more_notes > 0 {
+        notes.push(format!("{CLUSTER_ADDON_CONFIG}: {more_notes} more of the kind"));
     }
-    Checked { faults, notes }
+    Checked { faults, more, notes }
 }
 
 /// All conditions. One that says nothing at all is none.
-fn conditions(stages: &ClusterAddonConfig) -> impl Iterator<Item = Condition<'_>> {
+pub(crate) fn conditions(stages: &ClusterAddonConfig) -> impl Iterator<Item = Condition<'_>> {
     let hooks = stages.addon_stages.iter();
     let stages = hooks.flat_map(|(hook, stages)| stages.iter().enumerate().map(move |stage| (hook.as_str(), stage)));
     let conditions = stages.flat_map(|(hook, (index, stage))| {
@@ -162,10 +167,15 @@ impl Condition<'_> {
         }
     }
 
-    fn place(&self, position: Option<Position>, text: &str, file: &Node<'_>) -> Option<Place> {
+    /// Where the file has it, with its key.
+    pub(crate) fn node<'f, 't>(&self, file: &'f Node<'t>) -> Option<(&'f Scalar<'t>, &'f Node<'t>)> {
         let (_, hooks) = file.entry("addonStages")?;
         let (_, stages) = hooks.entry(self.hook)?;
-        let (key, condition) = stages.item(self.index)?.entry(self.key)?;
+        stages.item(self.index)?.entry(self.key)
+    }
+
+    fn place(&self, position: Option<Position>, text: &str, file: &Node<'_>) -> Option<Place> {
+        let (key, condition) = self.node(file)?;
         let expression = condition.entry("conditions");
         if let (Some(position), Some((key, Node::Scalar(value)))) = (position, expression) {
             return Place::within(text, key, value, position);

@@ -87,7 +87,7 @@ fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Res
         let schemas = conditions::schemas(contents.definitions.found, tag.kubernetes_minor());
         let checked = conditions::check(&stages, &text, &schemas);
         if let [first, more @ ..] = checked.faults.as_slice() {
-            let (first, more) = (first.told(&CLUSTER_ADDON_CONFIG), more.len());
+            let (first, more) = (first.told(&CLUSTER_ADDON_CONFIG), more.len() + checked.more);
             return Err(ReleaseError::Conditions { first, more }.into());
         }
         notes = checked.notes;

@@ -77,3 +77,17 @@ fn what_is_named_again_and_again_is_read_only_so_often() {
     assert!((900..1_100).contains(&read), "{read}");
     assert!(items[read..].iter().all(|item| matches!(item, Node::Unread)));
 }
+
+/// A number counts as one part, however long it is; this one is written in another way than it is read, so that each use is a copy.
+#[test]
+fn what_is_copied_again_and_again_is_copied_only_so_often() {
+    let number = format!("!!float \"1.{}\\x30\"", "0".repeat(10_000));
+    let text = format!("long: &long {number}\nlist: [{}]\n", "*long, ".repeat(2_000));
+    let file = Node::read(&text).unwrap();
+    let Some((_, Node::List(items))) = file.entry("list") else {
+        panic!("{file:?}")
+    };
+    let copied = items.iter().filter(|item| matches!(item, Node::Scalar(_))).count();
+    assert!((50..200).contains(&copied), "{copied}");
+    assert_eq!(items.len(), 2_000);
+}

@@ -21,7 +21,7 @@ mod tree;
 mod versions;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
 };
@@ -143,7 +143,7 @@ impl Prepared {
         self.stack.join(stack::CLASS).join(below)
     }
 
-    /// The charts of the add-ons, by the names of their folders.
+    /// The charts of the add-ons that are used, by the names of their folders.
     pub fn addon_charts(&self) -> Result<Vec<AddonChart>, PackError> {
         let directory = self.stack.join(stack::ADDON);
         let archive = self.files[&self.addon_chart].as_slice();
@@ -151,9 +151,12 @@ impl Prepared {
             path: directory.clone(),
             source,
         })?;
-        let is_staged = self.files.contains_key(CLUSTER_ADDON_CONFIG);
-        let charts = charts.into_iter().map(|(folder, files)| {
-            if is_staged {
+        let stages = self.files.get(CLUSTER_ADDON_CONFIG);
+        let stages = stages.map(|text| stages::named(&self.stack, text)).transpose()?;
+        let is_used = |folder: &str| stages.as_ref().is_none_or(|stages| stages.contains(folder));
+        let charts = charts.into_iter().filter(|(folder, _)| is_used(folder));
+        let charts = charts.map(|(folder, files)| {
+            if stages.is_some() {
                 let directory = directory.join(folder);
                 let mut templates = files
                     .iter()
@@ -285,8 +288,9 @@ fn build(stack: Stack, versions: &Metadata, tag: &ReleaseTag) -> Result<BTreeMap
             )?
         }
         Addons::Stages { charts, stages } => {
+            let named = stages::named(&directory, &stages)?;
             files.insert(CLUSTER_ADDON_CONFIG.to_owned(), stages);
-            stage_charts(charts, versions)?
+            stage_charts(charts, &named, versions)?
         }
     };
     files.insert(files::addon_chart_name(tag, &versions.cluster_addon), addon);
@@ -317,12 +321,14 @@ fn whole_chart(chart: Tree, name: &str, version: &StackVersion, versions: &Metad
 }
 
 /// An archive with one directory per chart. The charts keep versions of their own; who wants them stamped writes a placeholder.
-fn stage_charts(charts: Tree, versions: &Metadata) -> Result<Vec<u8>, PackError> {
+fn stage_charts(charts: Tree, named: &BTreeSet<String>, versions: &Metadata) -> Result<Vec<u8>, PackError> {
     let charts = fill(charts, versions)?;
     let mut files = BTreeMap::new();
     for directory in charts.directories() {
         let chart = chart::chart_files(charts.below(directory))?;
-        overwrite::check(&chart)?;
+        if named.contains(directory) {
+            overwrite::check(&chart)?;
+        }
         files.extend(
             chart
                 .files

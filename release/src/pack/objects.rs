@@ -3,10 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use crds::release_files::{ClusterAddonConfig, WatchedObject};
+use crds::{
+    names::KubernetesMinor,
+    release_files::{ClusterAddonConfig, WatchedObject},
+};
 use expressions::{ObjectKind, Schemas};
 
-use crate::marked::{Node, Place, Remark};
+use crate::{
+    files::conditions::{Condition, conditions},
+    marked::{Node, Place, Remark},
+};
 
 /// Kinds that Kubernetes had in preliminary versions not long ago: a cluster that is a little older may serve them in no other.
 const LATE: [&str; 14] = [
@@ -26,84 +32,47 @@ const LATE: [&str; 14] = [
     "VolumeAttributesClass",
 ];
 
+/// The first Kubernetes that no longer serves the preliminary versions of kinds that had become final long before.
+const WITHOUT_OLD: (u32, u32) = (1, 27);
+
 /// The key of an object with its group and version.
 const API_VERSION: &str = "apiVersion";
 /// The key with its kind.
 const KIND: &str = "kind";
-/// The key with its namespace.
-const NAMESPACE: &str = "namespace";
 
-/// An object that a stage waits for, and where it is.
-struct Watched<'c> {
-    hook: &'c str,
-    /// The index of the stage in its list.
-    stage: usize,
-    /// The key in the stage.
-    condition: &'static str,
-    /// The index in the list of objects.
-    index: usize,
-    object: &'c WatchedObject,
-}
-
-/// Finds objects that there cannot be: of a kind that Kubernetes has not, or in a namespace where its kind has none, or the other way round. Where the stages
-/// do not say of what kind an object is, nothing is said of it.
-pub(super) fn check(stages: &ClusterAddonConfig, schemas: &Schemas, text: &str, file: &Node<'_>) -> Vec<Remark> {
-    let found = objects(stages).filter_map(|watched| {
-        let (key, problem) = problem(watched.object, schemas)?;
-        let words = format!("{}: {problem}", watched.path());
-        let place = watched.start(key, file).map(|start| Place::line_of(text, start));
-        Some(Remark { place, words })
-    });
-    found.collect()
-}
-
-fn objects(stages: &ClusterAddonConfig) -> impl Iterator<Item = Watched<'_>> {
-    let hooks = stages.addon_stages.iter();
-    let stages = hooks.flat_map(|(hook, stages)| stages.iter().enumerate().map(move |stage| (hook.as_str(), stage)));
-    let conditions = stages.flat_map(|(hook, (index, stage))| {
-        let both = [
-            ("waitForPreCondition", stage.wait_for_pre_condition.as_ref()),
-            ("waitForPostCondition", stage.wait_for_post_condition.as_ref()),
-        ];
-        both.map(|(key, condition)| (hook, index, key, condition))
-    });
-    conditions.flat_map(|(hook, stage, condition, waits)| {
-        let objects = waits.into_iter().flat_map(|waits| &waits.objects).enumerate();
-        objects.map(move |(index, object)| Watched {
-            hook,
-            stage,
-            condition,
-            index,
-            object,
-        })
-    })
-}
-
-impl Watched<'_> {
-    fn path(&self) -> String {
-        let Watched {
-            hook,
-            stage,
-            condition,
-            index,
-            object: _,
-        } = self;
-        format!("addonStages.{hook}[{stage}].{condition}.objects[{index}]")
-    }
-
-    /// The byte at which this key of it stands.
-    fn start(&self, key: &str, file: &Node<'_>) -> Option<usize> {
-        let (_, hooks) = file.entry("addonStages")?;
-        let (_, stages) = hooks.entry(self.hook)?;
-        let (_, condition) = stages.item(self.stage)?.entry(self.condition)?;
-        let (_, objects) = condition.entry("objects")?;
-        let (key, _) = objects.item(self.index)?.entry(key)?;
-        key.start
-    }
+/// Finds objects that there cannot be: of a kind that Kubernetes has not, or without the namespace that their kind has. Where the stages do not say of what
+/// kind an object is, nothing is said of it.
+pub(super) fn check(
+    stages: &ClusterAddonConfig,
+    schemas: &Schemas,
+    kubernetes: KubernetesMinor,
+    text: &str,
+    file: &Node<'_>,
+) -> Vec<Remark> {
+    let of_condition = |condition: Condition<'_>| {
+        let node = condition.node(file).and_then(|(_, node)| node.entry("objects"));
+        let objects = condition.waits.objects.iter().enumerate();
+        let found = objects.filter_map(|(index, object)| {
+            let (key, problem) = problem(object, schemas, kubernetes)?;
+            let start = node.and_then(|(_, objects)| objects.item(index)?.entry(key)?.0.start);
+            let Condition {
+                hook,
+                index: stage,
+                key,
+                ..
+            } = condition;
+            Some(Remark {
+                place: start.map(|start| Place::line_of(text, start)),
+                words: format!("addonStages.{hook}[{stage}].{key}.objects[{index}]: {problem}"),
+            })
+        });
+        found.collect::<Vec<_>>()
+    };
+    conditions(stages).flat_map(of_condition).collect()
 }
 
 /// Why there cannot be this object, behind the key with what is wrong.
-fn problem(object: &WatchedObject, schemas: &Schemas) -> Option<(&'static str, String)> {
+fn problem(object: &WatchedObject, schemas: &Schemas, kubernetes: KubernetesMinor) -> Option<(&'static str, String)> {
     let WatchedObject {
         key: _,
         api_version,
@@ -116,23 +85,17 @@ fn problem(object: &WatchedObject, schemas: &Schemas) -> Option<(&'static str, S
     }
     let of = ObjectKind::new(api_version.clone(), kind.clone());
     if !schemas.describes(&of) {
-        return unknown(&of, schemas);
+        return unknown(&of, schemas, kubernetes);
     }
-    match (schemas.is_namespaced(&of)?, namespace.is_empty()) {
-        (true, true) => {
-            let words = format!("a {kind} is always in a namespace, so {name:?} would never be found");
-            Some((KIND, format!("{words}: add `namespace:`")))
-        }
-        (false, false) => {
-            let words = format!("a {kind} is in no namespace, so {name:?} would never be found in {namespace:?}");
-            Some((NAMESPACE, format!("{words}: take `namespace:` out")))
-        }
-        _ => None,
-    }
+    // Of what is in no namespace the operators pass the namespace over.
+    (schemas.is_namespaced(&of)? && namespace.is_empty()).then(|| {
+        let words = format!("a {kind} is always in a namespace, so {name:?} would never be found");
+        (KIND, format!("{words}: add `namespace:`"))
+    })
 }
 
 /// Why there is no such kind, if that is certain: its group is one of Kubernetes itself.
-fn unknown(kind: &ObjectKind, schemas: &Schemas) -> Option<(&'static str, String)> {
+fn unknown(kind: &ObjectKind, schemas: &Schemas, kubernetes: KubernetesMinor) -> Option<(&'static str, String)> {
     let ObjectKind { api_version, kind } = kind;
     // No version has a dot.
     if api_version.contains('.') && !api_version.contains('/') {
@@ -148,6 +111,9 @@ fn unknown(kind: &ObjectKind, schemas: &Schemas) -> Option<(&'static str, String
     let is_preliminary = ["alpha", "beta"]
         .iter()
         .any(|word| version_of(api_version).contains(word));
+    if is_preliminary && (u32::from(kubernetes.major()), kubernetes.minor()) < WITHOUT_OLD {
+        return None;
+    }
     let versions = versions_of(kind, group);
     if !versions.is_empty() {
         let versions = versions.into_iter().collect::<Vec<_>>().join(" and ");
@@ -160,7 +126,7 @@ fn unknown(kind: &ObjectKind, schemas: &Schemas) -> Option<(&'static str, String
         .map(|(_, kind)| kind)
         .collect();
     let near = expressions::nearest(kind, known.iter().copied());
-    if near.is_empty() && (is_preliminary || schemas.is_of_older_kubernetes()) {
+    if is_preliminary || (near.is_empty() && schemas.is_of_older_kubernetes()) {
         return None;
     }
     Some(if known.is_empty() {
@@ -204,7 +170,9 @@ mod tests {
             name: "one".to_owned(),
             namespace: namespace.to_owned(),
         };
-        problem(&object, &Schemas::of_kubernetes(kubernetes)).map(|(_, words)| words)
+        let (major, minor) = kubernetes;
+        let version = KubernetesMinor::of_full_version(&format!("v{major}.{minor}.0")).expect("a version");
+        problem(&object, &Schemas::of_kubernetes(kubernetes), version).map(|(_, words)| words)
     }
 
     #[test]
@@ -254,6 +222,9 @@ mod tests {
             ("gateway.networking.k8s.io/v1", "Gateway", (1, 34)),
             ("flowcontrol.apiserver.k8s.io/v1beta3", "FlowSchema", (1, 28)),
             ("resource.k8s.io/v1beta1", "ResourceClaim", (1, 33)),
+            ("resource.k8s.io/v1alpha2", "ResourceClass", (1, 30)),
+            ("storage.k8s.io/v1beta1", "CSIStorageCapacity", (1, 26)),
+            ("batch/v1beta1", "CronJob", (1, 24)),
             ("certificates.k8s.io/v1alpha1", "ClusterTrustBundle", (1, 33)),
             // Newer than what is known here.
             ("batch/v1", "Quay", (1, 99)),
@@ -264,18 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_given_where_the_kind_has_one_and_nowhere_else() {
+    fn a_namespace_is_given_where_the_kind_has_one_and_passed_over_elsewhere() {
         assert_eq!(
             said("apps/v1", "DaemonSet", "", (1, 34)).as_deref(),
             Some("a DaemonSet is always in a namespace, so \"one\" would never be found: add `namespace:`")
         );
-        assert_eq!(
-            said("v1", "Node", "kube-system", (1, 34)).as_deref(),
-            Some(
-                "a Node is in no namespace, so \"one\" would never be found in \"kube-system\": take `namespace:` out"
-            )
-        );
         assert_eq!(said("apps/v1", "DaemonSet", "kube-system", (1, 34)), None);
-        assert_eq!(said("v1", "Node", "", (1, 34)), None);
+        for namespace in ["", "kube-system"] {
+            assert_eq!(said("v1", "Node", namespace, (1, 34)), None);
+        }
     }
 }

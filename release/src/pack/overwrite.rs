@@ -6,6 +6,10 @@ use super::{PackError, tree::Tree};
 
 /// The template of the values of a stage, in either language: read by the operators and not by Helm.
 pub(super) const OVERWRITES: [&str; 2] = ["overwrite.yaml", "overwrite.yaml.tera"];
+/// What their names begin with.
+const STEM: &str = "overwrite";
+/// How somebody may end them. What ends otherwise, such as `OVERWRITE.md`, is for people.
+const ENDS: [&str; 5] = ["yaml", "yml", "tera", "yaml.tera", "yml.tera"];
 /// The end of the names of Tera templates.
 const TERA: &str = ".tera";
 /// The folder whose texts may read other files of the chart.
@@ -38,9 +42,9 @@ pub(super) fn check(chart: &Tree) -> Result<(), PackError> {
 fn meant(file: &str) -> Option<&'static str> {
     let [go, tera] = OVERWRITES;
     let lower = file.to_lowercase();
-    let is_meant = lower.starts_with("overwrite.")
-        || [CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA].contains(&lower.as_str())
-        || !expressions::nearest(file, OVERWRITES).is_empty();
+    let (stem, end) = lower.split_once('.').unwrap_or((&lower, "yaml"));
+    let is_meant = (ENDS.contains(&end) && !expressions::nearest(stem, [STEM]).is_empty())
+        || [CLUSTER_ADDON_VALUES, CLUSTER_ADDON_VALUES_TERA].contains(&lower.as_str());
     is_meant.then_some(if lower.ends_with(TERA) { tera } else { go })
 }
 
@@ -68,6 +72,8 @@ mod tests {
             "questions.yaml",
             "requirements.yaml",
             "overlays.json",
+            "OVERWRITE.md",
+            "overwrite.md.txt",
         ] {
             assert_eq!(meant(file), None, "{file}");
         }

@@ -5,7 +5,10 @@
 
 mod reading;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use crds::{
     names::KubernetesMinor,
@@ -50,24 +53,38 @@ pub(super) fn check(
     let groups = conditions::groups(&understood);
     let schemas = conditions::schemas(definitions(charts, &groups), kubernetes);
     let mut found = reading.into_found();
-    found.extend(conditions::check(&understood, text, &schemas).faults);
-    found.extend(objects::check(&understood, &schemas, text, &file));
+    let checked = conditions::check(&understood, text, &schemas);
+    found.extend(checked.faults);
+    found.extend(objects::check(&understood, &schemas, kubernetes, text, &file));
     match refused {
         _ if !found.is_empty() => Err(PackError::AddonStages {
-            faults: Faults::new(path, found),
+            faults: Faults::new(path, found, checked.more),
         }),
         Some(source) => Err(unreadable(source)),
         None => Ok(unused(charts, &understood)),
     }
 }
 
+/// The charts that stages name, in the directory of a stack.
+pub(super) fn named(directory: &Path, stages: &[u8]) -> Result<BTreeSet<String>, PackError> {
+    let stages = ClusterAddonConfig::parse(stages).map_err(|source| PackError::ReadReleaseFile {
+        path: directory.join(CLUSTER_ADDON_CONFIG),
+        source,
+    })?;
+    Ok(names(&stages))
+}
+
+fn names(stages: &ClusterAddonConfig) -> BTreeSet<String> {
+    let stages = stages.addon_stages.values().flatten();
+    stages.map(|stage| stage.name.clone()).collect()
+}
+
 /// The charts that no stage names. They are no errors: real stacks have some.
 fn unused(charts: &Tree, stages: &ClusterAddonConfig) -> Vec<String> {
-    let stages = stages.addon_stages.values().flatten();
-    let named: BTreeSet<&str> = stages.map(|stage| stage.name.as_str()).collect();
+    let named = names(stages);
     let is_chart = |folder: &str| charts.files.contains_key(&format!("{folder}/{}", chart::CHART));
     let folders = charts.directories().into_iter();
-    let unused = folders.filter(|folder| !named.contains(folder) && is_chart(folder));
+    let unused = folders.filter(|folder| !named.contains(*folder) && is_chart(folder));
     let advice = format!("list it in {CLUSTER_ADDON_CONFIG} or take it out");
     unused
         .map(|folder| {
