@@ -202,6 +202,47 @@ fn a_cluster_that_goes_right_after_its_cluster_addon_gets_another_one_until_clus
 }
 
 #[test]
+fn no_cluster_addon_is_made_before_those_that_there_are_have_been_listed() {
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        server.apply(&cluster("wharf", TAG));
+        sleep(LONG).await;
+    });
+    server.merge(ADDON, NAME, &json!({ "metadata": { "finalizers": null } }));
+    server.delete(ADDON, NAME);
+    server.deny(ADDON, false);
+    looked_after(&server, &[], async |_| {
+        sleep(LONG).await;
+        assert_eq!(addons(&server), []);
+        server.allow(ADDON);
+        until(|| addons(&server).len() == 1).await;
+    });
+}
+
+#[test]
+fn no_cluster_addon_is_made_for_a_cluster_that_is_gone_though_the_watch_shows_it_going() {
+    const SOON: Duration = Duration::from_secs(10);
+    let server = begin(None);
+    looked_after(&server, &[], async |_| {
+        with_class(&server);
+        with_wharf(&server);
+        sleep(SOON).await;
+        let finalizers = json!({ "metadata": { "finalizers": ["cluster.cluster.x-k8s.io"] } });
+        server.merge(CLUSTER, "wharf", &finalizers);
+        server.delete(CLUSTER, "wharf");
+        sleep(SOON).await;
+        server.stall(CLUSTER);
+        server.merge(CLUSTER, "wharf", &json!({ "metadata": { "finalizers": null } }));
+        assert_eq!(server.find(CLUSTER, "wharf"), Value::Null);
+        // It goes with its Cluster.
+        server.merge(ADDON, NAME, &json!({ "metadata": { "finalizers": null } }));
+        sleep(SOON).await;
+        assert_eq!(addons(&server), []);
+    });
+}
+
+#[test]
 fn a16_a_cluster_has_add_ons_also_when_its_class_is_in_another_namespace() {
     let server = begin(None);
     looked_after(&server, &[], async |_| {
