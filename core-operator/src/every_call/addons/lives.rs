@@ -31,6 +31,13 @@ pub(super) fn foreign() -> [Value; 3] {
     ]
 }
 
+/// Only a cluster that answers has stages before its deletion.
+fn is_up(server: &Server) {
+    let mut up = server.find(CLUSTER, "wharf");
+    up["status"]["conditions"] = json!([{ "type": "ControlPlaneInitialized", "status": "True" }]);
+    server.write(CLUSTER, "wharf", &Write::Status(&up));
+}
+
 fn addons(server: &Server) -> Vec<Key> {
     let objects = server.objects().into_iter().map(|(key, _)| key);
     objects.filter(|key| key.0 == ADDON).collect()
@@ -175,9 +182,7 @@ fn a_cluster_that_goes_right_after_its_cluster_addon_gets_another_one_until_clus
     looked_after(&server, &[], async |_| {
         with_class(&server);
         with_wharf(&server);
-        let mut up = server.find(CLUSTER, "wharf");
-        up["status"]["conditions"] = json!([{ "type": "ControlPlaneInitialized", "status": "True" }]);
-        server.write(CLUSTER, "wharf", &Write::Status(&up));
+        is_up(&server);
         sleep(LONG).await;
     });
     let before = uid(&server.find(ADDON, NAME));
@@ -227,6 +232,7 @@ fn no_cluster_addon_is_made_for_a_cluster_that_is_gone_though_the_watch_shows_it
     looked_after(&server, &[], async |_| {
         with_class(&server);
         with_wharf(&server);
+        is_up(&server);
         sleep(SOON).await;
         let finalizers = json!({ "metadata": { "finalizers": ["cluster.cluster.x-k8s.io"] } });
         server.merge(CLUSTER, "wharf", &finalizers);
