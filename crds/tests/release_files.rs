@@ -111,6 +111,30 @@ fn nested_aliases_do_not_grow_without_bound() {
 }
 
 #[test]
+fn a_long_name_that_is_named_again_and_again_is_refused() {
+    let stages = |name: usize, times: usize| {
+        let object = format!(
+            "&o {{key: a, apiVersion: v1, kind: ConfigMap, name: {}}}",
+            "n".repeat(name)
+        );
+        let objects = format!("[{object}{}]", ", *o".repeat(times));
+        let condition = format!("waitForPreCondition: {{objects: {objects}, conditions: 'true'}}");
+        format!("addonStages: {{BeforeClusterUpgrade: [{{name: cni, action: apply, {condition}}}]}}")
+    };
+    let config = ClusterAddonConfig::parse(stages(20, 100).as_bytes()).expect("what somebody may write");
+    let stage = &config.addon_stages["BeforeClusterUpgrade"][0];
+    let objects = stage.wait_for_pre_condition.as_ref().map(|wait| wait.objects.len());
+    assert_eq!(objects, Some(101));
+    for bomb in [stages(40_000, 1_000), stages(20, 20_000)] {
+        let error = ClusterAddonConfig::parse(bomb.as_bytes()).expect_err("a bomb");
+        assert!(matches!(error, ReleaseFileError::TooManyAliases), "{error}");
+    }
+    // The stars of an expression name nothing.
+    let product = stages(40_000, 0).replace("'true'", &format!("'1{} > 0'", " * 1".repeat(1_000)));
+    ClusterAddonConfig::parse(product.as_bytes()).expect("a long condition");
+}
+
+#[test]
 fn stages_are_read_in_order_and_unknown_actions_are_refused() {
     let text = "\
 addonStages:
@@ -251,6 +275,8 @@ fn hashes_survive_their_own_text() {
         "{\n  \"clusterStack\": \"abc\",\n  \"clusterAddonDir\": \"def\",\n  \"clusterAddonValues\": \"\"\n}\n"
     );
     assert_eq!(Hashes::parse(text.as_bytes()).expect("its own text"), hashes);
+    let marked = format!("\u{feff}{text}");
+    assert_eq!(Hashes::parse(marked.as_bytes()).expect("with a mark"), hashes);
     assert!(Hashes::parse(b"clusterStack: abc").is_err());
 }
 

@@ -1,9 +1,10 @@
 //! The small files of a release, from bytes to types: metadata.yaml, clusteraddon.yaml, node-images.yaml and hashes.json.
 //!
-//! Nothing here limits the size of the input; whoever reads the bytes does. Only stages are counted, because a status tells of each. Whether files agree with each other or with the tag is judged by whoever has
-//! all of them. Unknown keys are accepted, as the formats have grown and will; where that is otherwise, the file says so.
+//! Nothing here limits the size of the input; whoever reads the bytes does. Only what aliases make of it is bounded, and stages are counted, because a status
+//! tells of each. Whether files agree with each other or with the tag is judged by whoever has all of them. Unknown keys are accepted, as the formats have grown and will; where that is otherwise, the file says so.
 
 mod cluster_addon_config;
+mod expansion;
 mod metadata;
 mod node_images;
 
@@ -52,6 +53,9 @@ pub enum ReleaseFileError {
     /// Not YAML, or not of the shape that the file must have.
     #[error(transparent)]
     ReadYaml(serde_yaml::Error),
+    /// With what its aliases name it is more than anybody writes.
+    #[error("its aliases (`*name`) make more of it than is allowed: name less by them, or fewer times")]
+    TooManyAliases,
     /// Not JSON, or not of the shape that the file must have.
     #[error(transparent)]
     ReadJson(serde_json::Error),
@@ -99,7 +103,7 @@ pub struct Hashes {
 impl Hashes {
     /// Reads hashes.json.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReleaseFileError> {
-        serde_json::from_slice(bytes).map_err(ReleaseFileError::ReadJson)
+        serde_json::from_slice(without_mark(bytes)).map_err(ReleaseFileError::ReadJson)
     }
 
     /// The text of hashes.json for a new release: the same hashes always give the same bytes.
@@ -110,11 +114,15 @@ impl Hashes {
     }
 }
 
-/// A text without the byte order mark that some editors write before it: Go's parser of YAML passes over it, this one takes it for a column.
+/// A text without the byte order mark that some editors write before it: Go's parser of YAML passes over it, ours takes it for a column.
 pub fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
 fn read_yaml<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReleaseFileError> {
-    serde_yaml::from_slice(without_mark(bytes)).map_err(ReleaseFileError::ReadYaml)
+    let text = without_mark(bytes);
+    if expansion::is_too_much(text) {
+        return Err(ReleaseFileError::TooManyAliases);
+    }
+    serde_yaml::from_slice(text).map_err(ReleaseFileError::ReadYaml)
 }

@@ -12,6 +12,10 @@ use serde_json::Value;
 
 use crate::marked::{Node, Place, Remark, Scalar};
 
+/// The key of what a stage waits for before it begins.
+pub(crate) const BEFORE: &str = "waitForPreCondition";
+/// The key of what a stage waits for before it is done.
+pub(crate) const AFTER: &str = "waitForPostCondition";
 /// Notes that are kept, however many conditions there are.
 const MOST_NOTES: usize = 32;
 /// Faults of one condition that are kept: more than anybody mends before the next try.
@@ -108,8 +112,8 @@ pub(crate) fn conditions(stages: &ClusterAddonConfig) -> impl Iterator<Item = Co
     let stages = hooks.flat_map(|(hook, stages)| stages.iter().enumerate().map(move |stage| (hook.as_str(), stage)));
     let conditions = stages.flat_map(|(hook, (index, stage))| {
         let both = [
-            ("waitForPreCondition", stage.wait_for_pre_condition.as_ref()),
-            ("waitForPostCondition", stage.wait_for_post_condition.as_ref()),
+            (BEFORE, stage.wait_for_pre_condition.as_ref()),
+            (AFTER, stage.wait_for_post_condition.as_ref()),
         ];
         both.into_iter().filter_map(move |(key, waits)| {
             Some(Condition {

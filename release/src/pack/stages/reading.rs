@@ -12,6 +12,7 @@ use crds::{
 use serde::de::{DeserializeOwned, IntoDeserializer, value};
 
 use crate::{
+    files::conditions::{AFTER, BEFORE},
     marked::{Node, Place, Remark, Scalar},
     pack::{chart::CHART, stack::ADDON, tree::Tree},
 };
@@ -34,10 +35,6 @@ const STAGE: Keys = Keys {
     known: &["name", "action", BEFORE, AFTER, "timeout", "onFailure"],
     required: &["name", "action"],
 };
-/// What a stage waits for before it begins.
-const BEFORE: &str = "waitForPreCondition";
-/// What a stage waits for before it is done.
-const AFTER: &str = "waitForPostCondition";
 /// The keys of what a stage waits for.
 const CONDITION: Keys = Keys {
     known: &["objects", "conditions"],
