@@ -13,8 +13,8 @@ use crate::step::{MissingTool, Newest, StepFailed};
 /// that somebody reads.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(30);
 const LIVE_INTERVAL: Duration = Duration::from_millis(250);
-/// Keeps a drawn line on one row of a terminal of usual width.
-const LIVE_WIDTH: usize = 110;
+/// Keeps a line on one row of a terminal of usual width. A log, too, is read on one; the whole line is in the step's own.
+const WIDTH: usize = 110;
 
 /// The display of one running step.
 pub(crate) struct Progress<'a> {
@@ -59,13 +59,8 @@ impl<'a> Progress<'a> {
             .expected_lines
             .map(|expected| format!("{} of {expected} · ", newest.lines))
             .unwrap_or_default();
-        let line = format!("{seconds} s · {share}{}", newest.text);
+        let line = row(&format!("{seconds} s · {share}{}", newest.text));
         if self.live {
-            let line: String = line
-                .chars()
-                .filter(|character| !character.is_control())
-                .take(LIVE_WIDTH)
-                .collect();
             eprint!("\r\x1b[K   {line}");
         } else {
             eprintln!("   {line}");
@@ -90,6 +85,12 @@ impl<'a> Progress<'a> {
     }
 }
 
+/// What there is room for of a line that a program has written.
+fn row(line: &str) -> String {
+    let shown = line.chars().filter(|character| !character.is_control());
+    shown.take(WIDTH).collect()
+}
+
 /// One line that stands for itself.
 pub(crate) fn say(line: &str) {
     eprintln!("== {line}");
@@ -97,7 +98,7 @@ pub(crate) fn say(line: &str) {
 
 /// Something that lessens what the run proves; must not be overlooked among hundreds of lines.
 pub(crate) fn warn(line: &str) {
-    let bar = "!".repeat(line.chars().count().min(LIVE_WIDTH));
+    let bar = "!".repeat(line.chars().count().min(WIDTH));
     eprintln!("{bar}\n{line}\n{bar}");
 }
 
@@ -114,5 +115,16 @@ pub(crate) fn failure(error: &anyhow::Error) {
     } else {
         let causes = error.chain().map(ToString::to_string).collect::<Vec<_>>();
         eprintln!("\nfailed: {}", causes.join(": "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_program_takes_one_row_and_steers_no_terminal() {
+        assert_eq!(row("30 s · done\x1b[2J\r"), "30 s · done[2J");
+        assert_eq!(row(&"ä".repeat(2_000)).chars().count(), WIDTH);
     }
 }
