@@ -9,6 +9,7 @@ mod credentials;
 mod dump;
 mod folder;
 mod programs;
+mod template;
 
 use std::{
     net::{Ipv4Addr, TcpListener},
@@ -19,6 +20,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
+use serde_json::Value;
 
 pub(crate) use self::{access::write_kubeconfig, credentials::CA_CERTIFICATE};
 pub use self::{
@@ -57,6 +59,17 @@ pub struct Options {
     pub audit_bodies: bool,
     /// Also knows users by certificates, see [`ControlPlane::know_clients_of`].
     pub certificates: bool,
+}
+
+impl Options {
+    /// The CRDs that are there from the beginning.
+    fn definitions(&self, lab: &Lab) -> Result<Vec<Value>> {
+        match (self.crds, self.played_providers) {
+            (false, _) => Ok(Vec::new()),
+            (true, false) => definitions::all(lab),
+            (true, true) => definitions::without_providers(lab),
+        }
+    }
 }
 
 /// Where the control plane of a node serves, so that Pods find it at the address that Kubernetes gives them.
@@ -109,6 +122,21 @@ impl ControlPlane {
             Some(path) => Folder::at(path)?,
             None => Folder::temporary()?,
         };
+        let definitions = options.definitions(lab)?;
+        if !definitions.is_empty() {
+            template::fill(lab, options, &definitions, folder.path()).await?;
+        }
+        let mut started = Self::serve(lab, options, folder, port).await?;
+        definitions::are_told(&started.client, &definitions).await?;
+        for (name, command) in programs::controllers(lab, started.folder.path(), options) {
+            let log = started.folder.path().join(format!("{name}.log"));
+            started.controllers.push(Process::start_lifelined(name, command, &log)?);
+        }
+        Ok(started)
+    }
+
+    /// One without controllers, on what etcd has in this folder.
+    async fn serve(lab: &Lab, options: &Options, folder: Folder, port: u16) -> Result<Self> {
         let access = credentials::write(folder.path(), port, options)?;
         access
             .write_kubeconfig(&folder.path().join("kubeconfig"), &Identity::Admin)
@@ -128,18 +156,6 @@ impl ControlPlane {
             folder,
         };
         started.ready().await?;
-        if options.crds {
-            let definitions = if options.played_providers {
-                definitions::without_providers(lab)?
-            } else {
-                definitions::all(lab)?
-            };
-            definitions::install(&started.client, &definitions).await?;
-        }
-        for (name, command) in programs::controllers(lab, started.folder.path(), options) {
-            let log = started.folder.path().join(format!("{name}.log"));
-            started.controllers.push(Process::start_lifelined(name, command, &log)?);
-        }
         Ok(started)
     }
 

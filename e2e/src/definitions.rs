@@ -180,19 +180,25 @@ fn adapt(mut definition: Value) -> Result<Value> {
 /// Applies CRDs and returns when the API server serves every one of them, and says so to whoever asks which kinds there are.
 pub async fn install(client: &Client, definitions: &[Value]) -> Result<()> {
     let installs = definitions.iter().map(|definition| install_one(client, definition));
-    let kinds: Vec<ApiResource> = stream::iter(installs)
+    stream::iter(installs)
         .buffer_unordered(CONCURRENT_INSTALLS)
-        .try_collect()
+        .try_collect::<()>()
         .await?;
-    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for kind in &kinds {
-        versions.entry(&kind.api_version).or_default().insert(&kind.plural);
+    are_told(client, definitions).await
+}
+
+/// Returns when the API server says of all these CRDs' kinds that it has them.
+pub(crate) async fn are_told(client: &Client, definitions: &[Value]) -> Result<()> {
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for definition in definitions {
+        let kind = kind_of(definition)?;
+        versions.entry(kind.api_version).or_default().insert(kind.plural);
     }
     for (version, plurals) in versions {
         // It is told later than it is served, and a manager that does not find a kind when it starts ends.
         eventually(INSTALL_DEADLINE, format!("{version} to be told"), async || {
-            let told = client.list_api_group_resources(version).await?.resources;
-            let is_missing = |plural: &&&str| !told.iter().any(|resource| resource.name == **plural);
+            let told = client.list_api_group_resources(&version).await?.resources;
+            let is_missing = |plural: &&String| !told.iter().any(|resource| resource.name == **plural);
             match plurals.iter().find(is_missing) {
                 None => Ok(()),
                 Some(plural) => Err(anyhow!("nobody is told of {plural}")),
@@ -203,15 +209,14 @@ pub async fn install(client: &Client, definitions: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// What it defines, in the version in which objects are stored.
-async fn install_one(client: &Client, definition: &Value) -> Result<ApiResource> {
+async fn install_one(client: &Client, definition: &Value) -> Result<()> {
+    let kind = kind_of(definition)?;
     let definition = DynamicObject::deserialize(definition).context("a CRD is no object")?;
     let name = definition.name_any();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
-    let applied = api
-        .patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&definition))
-        .await;
-    let kind = kind_of(&applied.with_context(|| format!("failed to install the CRD {name}"))?)?;
+    api.patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&definition))
+        .await
+        .with_context(|| format!("failed to install the CRD {name}"))?;
     let objects = Api::<DynamicObject>::all_with(client.clone(), &kind);
     eventually(INSTALL_DEADLINE, &format!("the CRD {name} to be served"), async || {
         // "Established" comes a moment too early: until its cache is filled, lists are still turned away.
@@ -221,26 +226,26 @@ async fn install_one(client: &Client, definition: &Value) -> Result<ApiResource>
             listed => listed.map(drop),
         }
     })
-    .await?;
-    Ok(kind)
+    .await
 }
 
 /// The kind that a CRD defines, in the version in which objects are stored: no conversion comes between.
-fn kind_of(definition: &DynamicObject) -> Result<ApiResource> {
+fn kind_of(definition: &Value) -> Result<ApiResource> {
+    let name = &definition["metadata"]["name"];
     let text = |path: &str| {
-        let value = definition.data.pointer(path).and_then(Value::as_str);
+        let value = definition.pointer(path).and_then(Value::as_str);
         value
             .map(str::to_owned)
-            .with_context(|| format!("{} has no {path}", definition.name_any()))
+            .with_context(|| format!("the CRD {name} has no {path}"))
     };
-    let versions = definition.data["spec"]["versions"].as_array();
+    let versions = definition["spec"]["versions"].as_array();
     let stored = versions
         .into_iter()
         .flatten()
         .find(|version| version["storage"] == true);
     let version = stored.and_then(|version| version["name"].as_str());
     let version = version
-        .with_context(|| format!("{} stores no version", definition.name_any()))?
+        .with_context(|| format!("the CRD {name} stores no version"))?
         .to_owned();
     let group = text("/spec/group")?;
     Ok(ApiResource {

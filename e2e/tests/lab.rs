@@ -17,7 +17,10 @@ use e2e::{
 };
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Namespace},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
@@ -353,6 +356,30 @@ async fn objects_of_every_installed_kind_can_be_listed_at_once() -> Result<()> {
         .patch("node", &PatchParams::apply("lab"), &Patch::Apply(image))
         .await?;
     assert_eq!(stored.data["spec"]["a-field-of-next-year"]["kept"], true);
+    Ok(())
+}
+
+#[tokio::test]
+async fn crds_that_a_control_plane_begins_with_are_those_that_are_installed_later() -> Result<()> {
+    let later = control_plane().await?;
+    later.install_crds().await?;
+    let options = Options {
+        crds: true,
+        ..Options::default()
+    };
+    let at_once = ControlPlane::start(options).await?;
+    let definitions = async |control_plane: &ControlPlane| {
+        let definitions = Api::<CustomResourceDefinition>::all(control_plane.client());
+        let list = definitions.list(&ListParams::default()).await?;
+        let comparable = |definition: CustomResourceDefinition| {
+            let labels = definition.labels().clone();
+            (definition.name_any(), labels, definition.spec)
+        };
+        Ok::<Vec<_>, anyhow::Error>(list.items.into_iter().map(comparable).collect())
+    };
+    assert_eq!(definitions(&at_once).await?, definitions(&later).await?);
+    let stacks = Api::<crds::ClusterStack>::namespaced(at_once.client(), "default");
+    assert_eq!(stacks.list(&ListParams::default()).await?.items.len(), 0);
     Ok(())
 }
 

@@ -12,6 +12,8 @@ use crate::{Lab, process::SELDOM_COLLECTED};
 /// Where the API server writes one JSON object a line.
 pub(super) const AUDIT_LOG: &str = "audit.jsonl";
 
+/// The folder with what etcd holds.
+pub(super) const ETCD_DATA: &str = "etcd";
 /// A socket in the folder: no port to find.
 const ETCD: &str = "unix://etcd.sock";
 
@@ -36,7 +38,7 @@ fn program(lab: &Lab, folder: &Path, name: &str) -> Command {
 pub(super) fn etcd(lab: &Lab, folder: &Path) -> (&'static str, Command) {
     let mut command = program(lab, folder, "etcd");
     command
-        .args(["--name", "lab", "--data-dir", "etcd", "--log-level", "warn"])
+        .args(["--name", "lab", "--data-dir", ETCD_DATA, "--log-level", "warn"])
         // The data does not outlive the machine's power, so nobody waits for the disk.
         .arg("--unsafe-no-fsync")
         .args(["--listen-client-urls", ETCD])
