@@ -161,8 +161,8 @@ fn addons_of_real_releases_become_a_release_again() {
         if !put_addons(stack.path(), &release) {
             let chart = stack.path().join("cluster-addon/Chart.yaml");
             let text_of_chart = fs::read_to_string(&chart).unwrap();
-            let named = text_of_chart.replace("docker-ferrol-1-27-cluster-addon", "docker-harbor-1-34-cluster-addon");
-            fs::write(&chart, named).unwrap();
+            let ours = text_of_chart.replace("docker-ferrol-1-27-cluster-addon", "docker-harbor-1-34-cluster-addon");
+            fs::write(&chart, ours).unwrap();
         }
         let made = create(&[path(stack.path()), "--output", path(output.path()), "--version", "v1"]);
         assert_eq!(

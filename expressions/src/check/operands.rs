@@ -81,7 +81,7 @@ impl<'s> Walk<'s> {
         });
         // What is different from nothing is there, which is worth a question of any field.
         let impossible: Vec<&str> = texts
-            .filter(|text| !values.contains(text) && !(is_different && text.is_empty()))
+            .filter(|text| !(values.contains(text) || is_different && text.is_empty()))
             .collect();
         if impossible.is_empty() {
             return;

@@ -48,7 +48,7 @@ impl Play<'_> {
         let of_both = async |play: &mut Self| play.upgrade(&first, &second).await;
         self.act("Class and Kubernetes are upgraded together", of_both).await?;
         self.act("Somebody breaks two add-ons", async |play: &mut Self| {
-            play.damage(&second).await
+            Box::pin(play.damage(&second)).await
         })
         .await?;
         self.act("A faulty release, and the next", Self::mend).await
