@@ -135,48 +135,6 @@ fn a_long_name_that_is_named_again_and_again_is_refused() {
 }
 
 #[test]
-fn merge_keys_are_followed_as_by_the_go_operator() {
-    let parse = |text: &str| ClusterAddonConfig::parse(text.as_bytes());
-    let merged = "\
-addonStages:
-  AfterControlPlaneInitialized:
-  - &quick
-    name: cni
-    action: apply
-    timeout: 5m
-  - &slow
-    <<: *quick
-    name: csi
-    timeout: 1h
-  BeforeClusterUpgrade:
-  - <<: *slow
-    action: delete
-  - <<: [{name: ccm}, *slow]
-";
-    let written_out = "\
-addonStages:
-  AfterControlPlaneInitialized:
-  - {name: cni, action: apply, timeout: 5m}
-  - {name: csi, action: apply, timeout: 1h}
-  BeforeClusterUpgrade:
-  - {name: csi, action: delete, timeout: 1h}
-  - {name: ccm, action: apply, timeout: 1h}
-";
-    assert_eq!(
-        parse(merged).expect("merge keys"),
-        parse(written_out).expect("the same without")
-    );
-    for no_map in ["5", "[5]", "[[]]"] {
-        let text = format!("addonStages:\n  BeforeClusterUpgrade:\n  - {{<<: {no_map}, name: cni, action: apply}}\n");
-        let error = parse(&text).expect_err(no_map);
-        assert!(matches!(error, ReleaseFileError::Merge), "{error}");
-    }
-    let quoted = "addonStages: {BeforeClusterUpgrade: [{name: '<<', action: apply}]}";
-    let stages = parse(quoted).expect("no key").addon_stages;
-    assert_eq!(stages["BeforeClusterUpgrade"][0].name, "<<");
-}
-
-#[test]
 fn stages_are_read_in_order_and_unknown_actions_are_refused() {
     let text = "\
 addonStages:

@@ -8,7 +8,7 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, cell::Cell, collections::BTreeSet, fmt, mem};
+use std::{borrow::Cow, cell::Cell, fmt};
 
 use serde::{
     Deserializer,
@@ -21,9 +21,6 @@ pub(crate) use self::place::{Place, Remark};
 /// So many letters are copied, of what is written in another way than it is read: a text may name one of them again and again.
 const MOST_COPIED: usize = 1 << 20;
 
-/// The key under which a map has others that are merged into it.
-const MERGE: &str = "<<";
-
 /// A part of a text.
 #[derive(Debug)]
 pub(crate) enum Node<'t> {
@@ -31,7 +28,7 @@ pub(crate) enum Node<'t> {
     Unread,
     Scalar(Scalar<'t>),
     List(Vec<Self>),
-    /// Keys with their values, in the order of the text; behind them those that are merged.
+    /// Keys with their values, in the order of the text.
     Map(Vec<(Scalar<'t>, Self)>),
 }
 
@@ -156,33 +153,6 @@ impl<'t> Visitor<'t> for Reading<'_, 't> {
             };
             entries.push((key, value));
         }
-        merge(&mut entries);
         Ok(Node::Map(entries))
-    }
-}
-
-/// Puts in what is merged and what the map does not have itself. What is no map stays, for whoever asks for keys that there are not.
-fn merge<'t>(entries: &mut Vec<(Scalar<'t>, Node<'t>)>) {
-    let is_merge = |(key, node): &(Scalar<'_>, Node<'_>)| {
-        key.text == MERGE
-            && match node {
-                Node::List(maps) => maps.iter().all(|map| matches!(map, Node::Map(_))),
-                node => matches!(node, Node::Map(_)),
-            }
-    };
-    if !entries.iter().any(is_merge) {
-        return;
-    }
-    let (merged, own): (Vec<_>, Vec<_>) = mem::take(entries).into_iter().partition(is_merge);
-    let mut known: BTreeSet<_> = own.iter().map(|(key, _)| key.text.clone()).collect();
-    *entries = own;
-    let maps = merged.into_iter().flat_map(|(_, node)| match node {
-        Node::List(maps) => maps,
-        map => vec![map],
-    });
-    for (key, node) in maps.flat_map(|map| if let Node::Map(map) = map { map } else { Vec::new() }) {
-        if known.insert(key.text.clone()) {
-            entries.push((key, node));
-        }
     }
 }

@@ -5,7 +5,6 @@
 
 mod cluster_addon_config;
 mod expansion;
-mod merging;
 mod metadata;
 mod node_images;
 
@@ -57,9 +56,6 @@ pub enum ReleaseFileError {
     /// With what its aliases name it is more than anybody writes.
     #[error("its aliases (`*name`) make more of it than is allowed: name less by them, or fewer times")]
     TooManyAliases,
-    /// What is to be merged into a map is none.
-    #[error("`<<` merges maps: give it one, or a list of them")]
-    Merge,
     /// Not JSON, or not of the shape that the file must have.
     #[error(transparent)]
     ReadJson(serde_json::Error),
@@ -128,10 +124,5 @@ fn read_yaml<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReleaseFileError> {
     if expansion::is_too_much(text) {
         return Err(ReleaseFileError::TooManyAliases);
     }
-    let read = match merging::merged(text)? {
-        Some(merged) => serde_yaml::from_value(merged),
-        // What is wrong with a text is told with its place.
-        None => serde_yaml::from_slice(text),
-    };
-    read.map_err(ReleaseFileError::ReadYaml)
+    serde_yaml::from_slice(text).map_err(ReleaseFileError::ReadYaml)
 }

@@ -91,16 +91,3 @@ fn what_is_copied_again_and_again_is_copied_only_so_often() {
     assert!((50..200).contains(&copied), "{copied}");
     assert_eq!(items.len(), 2_000);
 }
-
-#[test]
-fn what_is_merged_stands_where_it_is_written() {
-    let text = "one: &one\n  name: cni\n  action: apply\ntwo: &two\n  <<: *one\n  name: csi\nthree:\n  <<: [{name: ccm}, *two]\nfour:\n  <<: 5\n";
-    let file = Node::read(text).unwrap();
-    let line = |map: &str, key: &str| {
-        let (key, _) = file.entry(map)?.1.entry(key)?;
-        Some(text[..key.start?].lines().count())
-    };
-    assert_eq!((line("two", "name"), line("two", "action")), (Some(6), Some(3)));
-    assert_eq!((line("three", "name"), line("three", "action")), (Some(8), Some(3)));
-    assert_eq!((line("three", "<<"), line("four", "<<")), (None, Some(10)));
-}
