@@ -127,7 +127,7 @@ impl ControlPlane {
             template::fill(lab, options, &definitions, folder.path()).await?;
         }
         let mut started = Self::serve(lab, options, folder, port).await?;
-        definitions::are_told(&started.client, &definitions).await?;
+        definitions::are_served(&started.client, &definitions).await?;
         for (name, command) in programs::controllers(lab, started.folder.path(), options) {
             let log = started.folder.path().join(format!("{name}.log"));
             started.controllers.push(Process::start_lifelined(name, command, &log)?);

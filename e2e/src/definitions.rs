@@ -187,8 +187,17 @@ pub async fn install(client: &Client, definitions: &[Value]) -> Result<()> {
     are_told(client, definitions).await
 }
 
-/// Returns when the API server says of all these CRDs' kinds that it has them.
-pub(crate) async fn are_told(client: &Client, definitions: &[Value]) -> Result<()> {
+/// Returns when the API server serves what these CRDs define, which it has, and says so.
+pub(crate) async fn are_served(client: &Client, definitions: &[Value]) -> Result<()> {
+    let looks = definitions.iter().map(|definition| is_served(client, definition));
+    stream::iter(looks)
+        .buffer_unordered(CONCURRENT_INSTALLS)
+        .try_collect::<()>()
+        .await?;
+    are_told(client, definitions).await
+}
+
+async fn are_told(client: &Client, definitions: &[Value]) -> Result<()> {
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for definition in definitions {
         let kind = kind_of(definition)?;
@@ -210,17 +219,22 @@ pub(crate) async fn are_told(client: &Client, definitions: &[Value]) -> Result<(
 }
 
 async fn install_one(client: &Client, definition: &Value) -> Result<()> {
-    let kind = kind_of(definition)?;
-    let definition = DynamicObject::deserialize(definition).context("a CRD is no object")?;
-    let name = definition.name_any();
+    let object = DynamicObject::deserialize(definition).context("a CRD is no object")?;
+    let name = object.name_any();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
-    api.patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&definition))
+    api.patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&object))
         .await
         .with_context(|| format!("failed to install the CRD {name}"))?;
+    is_served(client, definition).await
+}
+
+async fn is_served(client: &Client, definition: &Value) -> Result<()> {
+    let kind = kind_of(definition)?;
     let objects = Api::<DynamicObject>::all_with(client.clone(), &kind);
-    eventually(INSTALL_DEADLINE, &format!("the CRD {name} to be served"), async || {
+    let what = format!("objects of the CRD {}.{} to be served", kind.plural, kind.group);
+    eventually(INSTALL_DEADLINE, &what, async || {
         // "Established" comes a moment too early: until its cache is filled, lists are still turned away.
-        match objects.list(&ListParams::default().limit(1)).await {
+        match objects.list(&ListParams::default()).await {
             // It is served, and whoever converts what was stored before is still to come.
             Err(kube::Error::Api(status)) if status.message.contains("conversion webhook") => Ok(()),
             listed => listed.map(drop),

@@ -16,7 +16,7 @@ use std::{
     str,
 };
 
-use crds::release_files::without_mark;
+use crds::release_files::{ReleaseFileError, bound_aliases, without_mark};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use serde_json::Value;
@@ -90,6 +90,14 @@ pub enum ArchiveError {
         entry: String,
         /// The line with the first bracket too many, from 1.
         line: usize,
+    },
+    /// A `Chart.yaml` that is large by its aliases.
+    #[error(
+        "has the entry {entry:?}, whose aliases (`*name`) make more of it than is allowed; name less by them, or fewer times"
+    )]
+    TooManyAliases {
+        /// Name inside the archive.
+        entry: String,
     },
     /// A symbolic or hard link, a device or another kind of entry that has no place in a chart.
     #[error(
@@ -340,10 +348,16 @@ fn read_chart(entry: &mut dyn Read, name: &str) -> Result<ChartIdentity, Archive
         let entry = name.to_owned();
         return Err(ArchiveError::TooManyBrackets { entry, line });
     }
-    serde_yaml::from_slice(without_mark(&text)).map_err(|source| ArchiveError::ReadChart {
+    let unread = |source| ArchiveError::ReadChart {
         entry: name.to_owned(),
         source,
-    })
+    };
+    let text = without_mark(&text);
+    bound_aliases(text).map_err(|refused| match refused {
+        ReleaseFileError::ReadYaml(source) => unread(source),
+        _ => ArchiveError::TooManyAliases { entry: name.to_owned() },
+    })?;
+    serde_yaml::from_slice(text).map_err(unread)
 }
 
 /// The parts of a name, or nothing if it does not stay inside. Backslashes separate too, because Helm on Windows writes and reads them so.

@@ -3,8 +3,8 @@
 //! Nothing here limits the size of the input; whoever reads the bytes does. Only what aliases make of it is bounded, and stages are counted, because a status
 //! tells of each. Whether files agree with each other or with the tag is judged by whoever has all of them. Unknown keys are accepted, as the formats have grown and will; where that is otherwise, the file says so.
 
+mod aliases;
 mod cluster_addon_config;
-mod expansion;
 mod metadata;
 mod node_images;
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
 pub use self::{
+    aliases::bound_aliases,
     cluster_addon_config::{
         AddonStage, ClusterAddonConfig, ClusterApiVersion, MAX_STAGES, OnFailure, TimeoutError, WaitForCondition,
         WatchedObject, parse_timeout,
@@ -121,8 +122,6 @@ pub fn without_mark(text: &[u8]) -> &[u8] {
 
 fn read_yaml<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReleaseFileError> {
     let text = without_mark(bytes);
-    if expansion::is_too_much(text) {
-        return Err(ReleaseFileError::TooManyAliases);
-    }
+    bound_aliases(text)?;
     serde_yaml::from_slice(text).map_err(ReleaseFileError::ReadYaml)
 }

@@ -7,7 +7,7 @@ use std::{
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::{Context, Result};
@@ -20,7 +20,7 @@ use crate::{Lab, definitions, lab::workspace};
 
 /// Beside what the set-up has made. What is removed there is made again.
 const TEMPLATES: &str = ".lab/etcd";
-/// Of a template whose makers have other CRDs by now, nobody reads any more.
+/// A template that nobody has begun with for so long goes: its CRDs are others by now.
 const KEPT: Duration = Duration::from_hours(24);
 
 /// Gives etcd, which is to be started in this folder, the CRDs and what an API server makes of them.
@@ -36,16 +36,26 @@ pub(super) async fn fill(lab: &Lab, options: &Options, definitions: &[Value], fo
                 .context("failed to make what control planes begin with")?;
         }
     }
+    touch(&template)?;
     copy(&template, &folder.join(programs::ETCD_DATA))
 }
 
-/// Another one for each program, each set of flags and of CRDs.
+/// Says that it is still of use.
+fn touch(template: &Path) -> Result<()> {
+    let touched = File::open(template).and_then(|folder| folder.set_modified(SystemTime::now()));
+    touched.with_context(|| format!("failed to touch {}", template.display()))
+}
+
+/// Another one for each program, each set of flags and of CRDs. The name of the program says what it was built from.
 fn key(lab: &Lab, options: &Options, definitions: &[Value]) -> Result<String> {
-    let (_, command) = programs::api_server(lab, Path::new(""), 0, options);
+    let (_, etcd) = programs::etcd(lab, Path::new(""));
+    let (_, api_server) = programs::api_server(lab, Path::new(""), 0, options);
     let mut hash = Sha256::new();
-    for word in [command.get_program()].into_iter().chain(command.get_args()) {
-        hash.update(word.as_encoded_bytes());
-        hash.update([0]);
+    for command in [etcd, api_server] {
+        for word in [command.get_program()].into_iter().chain(command.get_args()) {
+            hash.update(word.as_encoded_bytes());
+            hash.update([0]);
+        }
     }
     hash.update(serde_json::to_vec(definitions)?);
     Ok(format!("{:x}", hash.finalize()))
@@ -70,14 +80,15 @@ async fn make(lab: &Lab, options: &Options, definitions: &[Value], template: &Pa
     }
 }
 
-/// Best effort: who has just begun to read one finds it again, or makes it.
+/// Best effort. What goes is renamed first, so that nobody copies half of it.
 fn remove_old(parent: &Path) {
+    let Ok(bin) = tempfile::tempdir_in(parent) else { return };
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
         let modified = entry.metadata().and_then(|status| status.modified()).ok();
         let age = modified.and_then(|modified| modified.elapsed().ok());
         if age.is_some_and(|age| age > KEPT) {
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = fs::rename(entry.path(), bin.path().join(entry.file_name()));
         }
     }
 }

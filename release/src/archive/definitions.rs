@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::release_files::bound_aliases;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -43,7 +44,8 @@ impl Definitions {
             let is_wanted = document.contains(KIND) && groups.iter().any(|group| document.contains(group.as_str()));
             let is_small = document.len() <= MAX_BYTES
                 && self.read + document.len() <= MAX_BYTES_TOGETHER
-                && bracket_too_many_of(document.as_bytes(), MAX_BRACKETS).is_none();
+                && bracket_too_many_of(document.as_bytes(), MAX_BRACKETS).is_none()
+                && bound_aliases(document.trim_start_matches('-').as_bytes()).is_ok();
             if !is_wanted || !is_small {
                 continue;
             }
@@ -107,6 +109,15 @@ mod tests {
         assert_eq!(found(&padded("short")), 1);
         assert_eq!(found(&padded(&"x".repeat(MAX_BYTES))), 0);
         assert_eq!(found(&padded(&"[".repeat(MAX_BRACKETS + 1))), 0);
+        let named = |times| {
+            format!(
+                "{}a: [&a {}{}]\n",
+                definition("example.org"),
+                "x".repeat(10_000),
+                ", *a".repeat(times)
+            )
+        };
+        assert_eq!((found(&named(10)), found(&named(1_000))), (1, 0));
         let many = format!("{}\n---\n", padded(&"x".repeat(MAX_BYTES - 200))).repeat(10);
         assert!(found(&many) <= MAX_BYTES_TOGETHER / (MAX_BYTES - 200));
     }
