@@ -251,7 +251,8 @@ pub async fn handlers(client: &Client, name: &str) -> Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-pub(crate) fn extension_configs(client: &Client) -> Api<DynamicObject> {
+/// What Cluster API knows of extensions.
+pub fn extension_configs(client: &Client) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("runtime.cluster.x-k8s.io", "v1alpha1", "ExtensionConfig");
     Api::all_with(client.clone(), &ApiResource::from_gvk(&kind))
 }

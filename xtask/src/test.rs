@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must hold, in one run.
 
+mod cost;
 mod lanes;
 mod listen;
 mod programs;
@@ -217,6 +218,9 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     results.show_failures(&log);
     let outcome = if report.is_good() { Outcome::Good } else { Outcome::Bad };
     summary.add("test", begin.elapsed(), outcome, results.counts());
+    for (program, cost) in report.longest() {
+        summary.add(format!("  {program}"), cost.elapsed, Outcome::Good, cost.told());
+    }
     if !results.ground().is_empty() {
         summary.add("ran on", Duration::ZERO, Outcome::Good, results.ground().join(", "));
     }

@@ -95,19 +95,21 @@ struct Stage {
 /// What tests say.
 struct Directions {
     workload: Workload,
+    /// Instead of that one, by namespace.
+    namespaces: BTreeMap<String, Workload>,
     clusters: BTreeMap<Key, Direction>,
 }
 
 #[derive(Clone, Default)]
 struct Direction {
     held: Held,
-    /// Instead of that of all.
+    /// Instead of that of its namespace.
     workload: Option<Workload>,
 }
 
 impl Shim {
     /// Starts one that looks after every Cluster of its kinds in a management cluster, which has Cluster API's CRDs and [its own](install). The API server
-    /// of all workload clusters is this one, unless [`PlayedCluster::serve`] says another. As with Cluster API itself, a control plane has one of them.
+    /// of all workload clusters is this one, unless [`Shim::serve`] or [`PlayedCluster::serve`] says another. As with Cluster API itself, a control plane has one of them.
     pub async fn start(management: &Access, workload: &Workload) -> Result<Self> {
         let admin = management.client(&Identity::Admin).await?;
         rights::grant_in_management(&admin).await?;
@@ -125,6 +127,7 @@ impl Shim {
             stores,
             directions: Mutex::new(Directions {
                 workload: workload.clone(),
+                namespaces: BTreeMap::new(),
                 clusters: BTreeMap::new(),
             }),
             troubles: Mutex::default(),
@@ -140,6 +143,22 @@ impl Shim {
             stage: Arc::clone(&self.stage),
             key: (namespace.to_owned(), name.to_owned()),
         }
+    }
+
+    /// The workload cluster of the Clusters in this namespace is this API server.
+    pub fn serve(&self, namespace: &str, workload: &Workload) {
+        let mut directions = lock(&self.stage.directions);
+        directions.namespaces.insert(namespace.to_owned(), workload.clone());
+        drop(directions);
+        self.stage.bell.send_replace(());
+    }
+
+    /// Forgets what was said of single Clusters in this namespace: nothing is held back any more.
+    pub fn forget(&self, namespace: &str) {
+        let mut directions = lock(&self.stage.directions);
+        directions.clusters.retain(|(of, _), _| of != namespace);
+        drop(directions);
+        self.stage.bell.send_replace(());
     }
 
     /// Why the last look at a Cluster failed, by namespace and name; empty when all is well.
@@ -195,7 +214,8 @@ impl Stage {
     fn directed(&self, key: &Key) -> (Held, Workload) {
         let directions = lock(&self.directions);
         let direction = directions.clusters.get(key).cloned().unwrap_or_default();
-        let workload = direction.workload.unwrap_or_else(|| directions.workload.clone());
-        (direction.held, workload)
+        let of_namespace = || directions.namespaces.get(&key.0).cloned();
+        let workload = direction.workload.or_else(of_namespace);
+        (direction.held, workload.unwrap_or_else(|| directions.workload.clone()))
     }
 }

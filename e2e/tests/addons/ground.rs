@@ -1,5 +1,7 @@
 //! What every course here stands on, and the steps that many of them take.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result, ensure};
 use crds::{
     ClusterAddon, ClusterAddonStatus,
@@ -10,13 +12,13 @@ use crds::{
 use e2e::{
     ControlPlane, Journey, Metrics, Operator, Options,
     audit::{AuditEvents, Mark},
-    cluster_api::{Manager, Provider, Release},
+    cluster_api::Release,
     eventually,
     hooks::{Hook, Recorder},
     journey::{SOON, journey},
     kwok::Kwok,
     lab::workspace,
-    shim::{Contract, PlayedCluster, Shim, Workload, install},
+    shim::{PlayedCluster, Workload},
     storm::rules,
     webhooks::Certificates,
 };
@@ -26,13 +28,14 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::stack::{self, Expected};
+use crate::{
+    management::Management,
+    stack::{self, Expected},
+};
 
 pub(crate) const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta1";
 /// The Cluster of each course.
 pub(crate) const CLUSTER: &str = "web";
-/// The name under which Cluster API knows the operator.
-pub(crate) const EXTENSION: &str = "core-operator";
 /// How the operator calls itself at every API server.
 pub(crate) const OPERATOR: &str = "stackwright-core-operator";
 /// The API servers of workload clusters are on this machine here.
@@ -40,9 +43,8 @@ const LOOPBACK: &str = "--allow-workload-loopback";
 
 /// Where workload clusters are. Dropped, they are gone.
 pub(crate) struct Ground {
-    pub(crate) shim: Shim,
+    management: Arc<Management>,
     kwok: Option<Kwok>,
-    _manager: Manager,
     pub(crate) workload: ControlPlane,
     /// Which Cluster API.
     pub(crate) release: Release,
@@ -52,8 +54,8 @@ pub(crate) struct Ground {
     begun: Mark,
 }
 
-/// Runs one course on a control plane of its own, with Cluster API of this minor, the shim and our operator, which Cluster API asks. A minor that is not
-/// among those [`for journeys`](Release::for_journeys) is passed over.
+/// Runs one course in a namespace of its own, with Cluster API of this minor, the shim and our operator, which Cluster API asks. A minor that is not among
+///  those [`for journeys`](Release::for_journeys) is passed over.
 pub(crate) fn course(release: Release, run: impl AsyncFnOnce(&mut Journey, &mut Ground) -> Result<()>) -> Result<()> {
     course_of(Scope::One, release, run)
 }
@@ -72,7 +74,7 @@ pub(crate) fn each_of_run(run: impl Fn(Release) -> Result<()>) -> Result<()> {
 /// What the operator looks after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The namespace of the journey.
+    /// The namespace of the journey: other courses may use the same control plane.
     One,
     /// Everything.
     All,
@@ -88,25 +90,33 @@ pub(crate) fn course_of(
         return Ok(());
     }
     journey(async |here| {
-        here.elsewhere_with_played_providers(async |journey| {
+        let management = match scope {
+            Scope::One => Management::shared(release).await?,
+            Scope::All => Arc::new(Management::start(release).await?),
+        };
+        let control_plane = Arc::clone(&management.control_plane);
+        here.on(control_plane, async |journey| {
             if scope == Scope::All {
                 journey.options.namespace.clear();
             }
             let begun = journey.mark().await?;
-            let mut ground = Ground::prepare(journey, release).await?;
+            let mut ground = Ground::prepare(journey, Arc::clone(&management)).await?;
             let ended = run(journey, &mut ground).await;
             if ended.is_err() {
                 ground.dump(journey).await;
             }
-            ended.with_context(|| format!("{:#?}", ground.shim.troubles()))?;
-            rules::conditions(&journey.requests_since(begun).await?)
+            let troubles = management.shim.troubles();
+            let left = management.leave(journey).await;
+            ended.with_context(|| format!("{troubles:#?}"))?;
+            rules::conditions(&journey.requests_since(begun).await?)?;
+            left
         })
         .await
     })
 }
 
 impl Ground {
-    async fn prepare(journey: &mut Journey, release: Release) -> Result<Self> {
+    async fn prepare(journey: &mut Journey, management: Arc<Management>) -> Result<Self> {
         let options = Options {
             workloads: true,
             certificates: true,
@@ -115,15 +125,15 @@ impl Ground {
         let workload = ControlPlane::start(options).await?;
         let kwok = Kwok::start(&workload).await?;
         let served = Workload::at(workload.access()).await?;
-        let (manager, shim) = manage(journey, release, &served).await?;
+        management.shim.serve(&journey.namespace, &served);
+        operate(journey).await?;
         Ok(Self {
-            shim,
             kwok: Some(kwok),
-            _manager: manager,
             begun: workload.audit_log().mark().await?,
             home: journey.namespace.clone(),
             workload,
-            release,
+            release: management.release,
+            management,
         })
     }
 
@@ -143,7 +153,7 @@ impl Ground {
 
     /// The Cluster, as the test directs what the providers do with it.
     pub(crate) fn web(&self) -> PlayedCluster {
-        self.shim.cluster(&self.home, CLUSTER)
+        self.management.shim.cluster(&self.home, CLUSTER)
     }
 
     /// From now on no Pod becomes ready.
@@ -226,14 +236,9 @@ impl Ground {
     }
 }
 
-/// Makes the control plane of a journey one that manages Clusters, whose workload cluster is this one: with Cluster API of this minor, the shim, and our
-/// operator, which Cluster API asks.
-pub(crate) async fn manage(journey: &mut Journey, release: Release, served: &Workload) -> Result<(Manager, Shim)> {
-    install(&journey.client, &Contract::ALL).await?;
-    let manager = Manager::start(journey.control_plane(), Provider::Core, release).await?;
-    let shim = Shim::start(journey.control_plane().access(), served).await?;
-    operate(journey).await?;
-    Ok((manager, shim))
+/// The name under which Cluster API knows the operator: it may know those of several journeys.
+pub(crate) fn extension_of(journey: &Journey) -> &str {
+    &journey.namespace
 }
 
 /// Starts the operator and returns when Cluster API, which runs, knows which hooks it answers.
@@ -248,9 +253,11 @@ pub(crate) async fn operate(journey: &mut Journey) -> Result<()> {
     flags.retain(|flag| !flag.to_string_lossy().starts_with("--hook-port"));
     flags.push(format!("--hook-port={port}").into());
     certificates
-        .extend(&journey.client, EXTENSION, port, &journey.namespace)
+        .extend(&journey.client, extension_of(journey), port, &journey.namespace)
         .await?;
-    Recorder::discovered(&journey.client, EXTENSION).await.map(drop)
+    Recorder::discovered(&journey.client, extension_of(journey))
+        .await
+        .map(drop)
 }
 
 /// How many looks may pass until all is at rest: Cluster API goes on writing to its objects for a while.

@@ -15,6 +15,7 @@ mod ground;
 mod hostile;
 mod installed;
 mod kubeadm;
+mod management;
 mod moments;
 mod moved;
 mod oldest;

@@ -1,7 +1,10 @@
 //! A Cluster goes to another management cluster by the real `clusterctl move`, with its add-ons: in the workload cluster nothing is made anew for it, and
 //! from then on the operator there looks after it, and no other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterAddon, cluster_addon::name_for, labels};
@@ -23,7 +26,8 @@ use serde_json::{Value, json};
 
 use crate::{
     changed::{change_the_agent, delete_the_note},
-    ground::{CLUSTER, CLUSTER_API, Ground, OPERATOR, course, manage, release_of, until_cluster},
+    ground::{CLUSTER, CLUSTER_API, Ground, OPERATOR, course, operate, release_of, until_cluster},
+    management::Management,
     paused::says_that_it_is_paused,
     rotated::told,
     stack::{self, Expected, Form},
@@ -237,11 +241,14 @@ fn a_cluster_that_clusterctl_moves_keeps_its_add_ons_as_they_are_and_is_looked_a
         ground.complete_with(from, &class, VERSION, &wanted()).await?;
         ground.looks_write_nothing(from, "before").await?;
         can_be_moved(from).await?;
-        from.elsewhere(async |to| {
+        let management = Management::start(ground.release).await?;
+        management
+            .shim
+            .serve(&from.namespace, &told(ground, &there, THERE).await?);
+        from.on(Arc::clone(&management.control_plane), async |to| {
             let begun = to.mark().await?;
-            let served = told(ground, &there, THERE).await?;
-            let (_manager, shim) = Box::pin(manage(to, ground.release, &served)).await?;
-            let troubles = || format!("there: {:#?}", shim.troubles());
+            Box::pin(operate(to)).await?;
+            let troubles = || format!("there: {:#?}", management.shim.troubles());
             let gone = Box::pin(goes_untouched(from, to, ground, &class)).await;
             gone.with_context(troubles)?;
             let settled = Box::pin(is_looked_after_from_there(from, to, ground, &class)).await;

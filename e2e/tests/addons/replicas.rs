@@ -4,20 +4,19 @@ use anyhow::{Context, Result, ensure};
 use crds::{ClusterAddon, cluster_addon::name_for, labels};
 use e2e::{
     Journey, Operator, OperatorOptions, eventually,
-    hooks::{Hook, Recorder},
+    hooks::{Hook, Recorder, extension_configs},
     journey::SOON,
     lapse::lapse,
     shim::{Hold, cluster},
 };
 use kube::{
-    Api, ResourceExt,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
-    core::GroupVersionKind,
+    ResourceExt,
+    api::{Patch, PatchParams},
 };
 use serde_json::json;
 
 use crate::{
-    ground::{CLUSTER, EXTENSION, answers_of, class, control_plane, on_the_newest, set_topology},
+    ground::{CLUSTER, answers_of, class, control_plane, extension_of, on_the_newest, set_topology},
     upgraded::{CONTROL_PLANE, is_held_back, lose_the_network},
 };
 
@@ -46,13 +45,14 @@ async fn replicas(journey: &mut Journey) -> Result<Operator> {
 
 /// Tells Cluster API that whoever listens on this port answers, and returns when it has asked there.
 async fn answered_by(journey: &Journey, port: u16) -> Result<()> {
-    let kind = GroupVersionKind::gvk("runtime.cluster.x-k8s.io", "v1alpha1", "ExtensionConfig");
-    let configurations: Api<DynamicObject> = Api::all_with(journey.client.clone(), &ApiResource::from_gvk(&kind));
+    let configurations = extension_configs(&journey.client);
     let address = json!({ "spec": { "clientConfig": { "url": format!("https://127.0.0.1:{port}") } } });
     let (how, what) = (PatchParams::default(), Patch::Merge(address));
-    let patched = configurations.patch(EXTENSION, &how, &what).await;
+    let patched = configurations.patch(extension_of(journey), &how, &what).await;
     patched.context("failed to name another address")?;
-    Recorder::discovered(&journey.client, EXTENSION).await.map(drop)
+    Recorder::discovered(&journey.client, extension_of(journey))
+        .await
+        .map(drop)
 }
 
 #[test]

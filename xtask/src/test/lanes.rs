@@ -16,6 +16,7 @@ use std::{
 use anyhow::Context;
 
 use super::{
+    cost::Cost,
     listen::{self, Heard},
     programs::Program,
 };
@@ -28,6 +29,7 @@ pub(super) struct Ended {
     pub(super) program: Program,
     pub(super) status: ExitStatus,
     pub(super) heard: Heard,
+    pub(super) cost: Cost,
 }
 
 impl Ended {
@@ -165,6 +167,7 @@ fn run_one(program: Program, words: &[String], surroundings: Surroundings<'_>) -
         .stdout(writer)
         .stderr(second);
     surroundings.tell(&mut command);
+    let begin = Instant::now();
     let mut child = command
         .spawn()
         .with_context(|| format!("failed to start {}", program.name()))?;
@@ -172,10 +175,16 @@ fn run_one(program: Program, words: &[String], surroundings: Surroundings<'_>) -
     drop(command);
     let heard = listen::to_the_end(&mut child, reader, surroundings.patience)
         .with_context(|| format!("failed to follow {}", program.name()))?;
+    let cost = Cost::of(&child, begin);
     let status = child
         .wait()
         .with_context(|| format!("failed to wait for {}", program.name()))?;
-    Ok(Ended { program, status, heard })
+    Ok(Ended {
+        program,
+        status,
+        heard,
+        cost,
+    })
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,11 +4,13 @@ use std::{
     fs::File,
     io::{self, Write},
     path::PathBuf,
+    time::Duration,
 };
 
 use anyhow::Context;
 
 use super::{
+    cost::Cost,
     lanes::Ended,
     programs::Program,
     results::{Results, of_stuck},
@@ -22,6 +24,8 @@ pub(super) struct Report {
     pub(super) log: PathBuf,
     /// Whether what is no test program, the examples in the documentation, passed.
     are_examples_good: bool,
+    /// By program, in the order in which they ended.
+    costs: Vec<(String, Cost)>,
     failed: Vec<Failed>,
     file: File,
     text: String,
@@ -40,6 +44,8 @@ pub(super) struct Failed {
 
 /// So many tests can fail by an accident of the machine; more have a reason.
 const ACCIDENTS: usize = 8;
+/// A program that takes less is not worth a line of its own.
+const LONG: Duration = Duration::from_secs(30);
 
 impl Report {
     pub(super) fn begin(workspace: &Workspace) -> anyhow::Result<Self> {
@@ -48,6 +54,7 @@ impl Report {
             file: create_log(&log)?,
             log,
             are_examples_good: true,
+            costs: Vec::new(),
             failed: Vec::new(),
             text: String::new(),
         })
@@ -56,6 +63,7 @@ impl Report {
     /// In the words of cargo, so that what reads the output of `cargo test` reads this.
     pub(super) fn add(&mut self, workspace: &Workspace, ended: &Ended) -> anyhow::Result<()> {
         let mut text = ended.program.announcement(workspace) + &printed(ended);
+        self.costs.push((ended.program.name(), ended.cost));
         if !ended.is_good() {
             let results = Results::read(&text);
             self.failed.push(Failed {
@@ -115,6 +123,14 @@ impl Report {
             results.forgive(&format!("-p {}", failed.program.name()), failed.told.clone());
         }
         results
+    }
+
+    /// The programs that took long, the longest first.
+    pub(super) fn longest(&self) -> Vec<(&str, Cost)> {
+        let long = self.costs.iter().filter(|(_, cost)| cost.elapsed >= LONG);
+        let mut long: Vec<_> = long.map(|(program, cost)| (program.as_str(), *cost)).collect();
+        long.sort_by_key(|(_, cost)| std::cmp::Reverse(cost.elapsed));
+        long
     }
 
     fn keep(&mut self, text: &str) -> anyhow::Result<()> {
