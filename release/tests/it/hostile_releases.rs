@@ -316,6 +316,27 @@ fn two_entries_of_one_name_are_refused() {
     says(&refusal_of_class_chart(archive), &[CLASS, "twice"]);
 }
 
+/// `git archive` and pax write one.
+#[test]
+fn a_header_for_the_whole_archive_is_no_entry_of_it() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let stem = "docker-harbor-1-34-cluster-class";
+    let chart = Archive::new()
+        .entry(
+            EntryType::XGlobalHeader,
+            "pax_global_header",
+            None,
+            b"23 comment=of a commit\n",
+        )
+        .file(
+            &format!("{stem}/Chart.yaml"),
+            format!("name: {stem}\nversion: v1\n").as_bytes(),
+        );
+    fs::write(directory.join(CLASS), chart.bytes()).unwrap();
+    Release::open(&directory, &tag(TAG)).expect("it has one chart and nothing else");
+}
+
 #[test]
 fn archives_that_end_early_are_refused() {
     for (what, keep) in [("checksum", 4), ("half", 60)] {
@@ -348,6 +369,16 @@ fn class_chart_must_be_one_chart() {
         &refusal_of_class_chart(Archive::new().file("chart/Chart.yaml", b"name: a\n")),
         &[CLASS, "Chart.yaml", "version"],
     );
+}
+
+#[test]
+fn add_ons_without_stages_must_be_one_chart() {
+    let of = |archive: Archive| refusal(|directory| fs::write(directory.join(ADDON), archive.bytes()).unwrap());
+    let none = Archive::new().file("chart/values.yaml", b"");
+    let two = Archive::chart("one").file("two/Chart.yaml", b"name: two\nversion: v1\n");
+    for archive in [none, two] {
+        says(&of(archive), &[ADDON, "one top directory"]);
+    }
 }
 
 #[test]
@@ -418,6 +449,21 @@ fn a_condition_that_can_never_hold_is_refused_with_file_stage_position_and_path(
         fs::write(directory.join("clusteraddon.yaml"), text).unwrap();
     });
     says(&twice, &["clusteraddon.yaml:5: ", "two objects have the key \"ring\""]);
+}
+
+#[test]
+fn objects_without_a_word_about_them_are_refused() {
+    for nothing in ["", " "] {
+        says(
+            &refusal(|directory| wait(directory, nothing, &ring(""))),
+            &[
+                "clusteraddon.yaml:9:",
+                "waitForPostCondition of the stage \"rings\" of AfterClusterUpgrade: ",
+                "expected a value",
+                "found the end",
+            ],
+        );
+    }
 }
 
 #[test]
@@ -557,4 +603,22 @@ fn chart_that_was_exchanged_after_verification_is_not_read() {
     let error = admitted(&release).read_class_chart().expect_err("the bytes are others");
     assert_eq!(error.class(), ErrorClass::Transient);
     says(&chain(&error), &[CLASS, "changed"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_for_a_moment_is_one_to_read_again() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let release = Release::open(&directory, &tag(TAG)).unwrap();
+    let away = root.path().join("away");
+    fs::rename(&directory, &away).unwrap();
+    let error = admitted(&release).read_class_chart().expect_err("its storage is away");
+    assert_eq!(
+        (error.class(), error.reason()),
+        (ErrorClass::Transient, "ReleaseUnreadable")
+    );
+    fs::rename(away, directory).unwrap();
+    admitted(&release)
+        .read_class_chart()
+        .expect("the storage is there again");
 }
