@@ -478,6 +478,41 @@ fn a_template_of_values_beside_stages_is_noted() {
 }
 
 #[test]
+fn a_template_of_values_of_a_stage_is_noted_where_there_are_no_stages() {
+    let notes = notes(|stack| {
+        fs::remove_file(stack.join("clusteraddon.yaml")).unwrap();
+        fs::write(stack.join("cluster-addon-values.yaml"), "values: |\n").unwrap();
+        let folder = stack.join("cluster-addon");
+        let chart = "name: docker-harbor-1-34-cluster-addon\nversion: v0\n";
+        fs::write(folder.join("Chart.yaml"), chart).unwrap();
+        fs::write(folder.join("overwrite.yaml"), "values: |\n").unwrap();
+    });
+    assert_eq!(
+        notes,
+        [
+            "cluster-addon/overwrite.yaml: nobody reads it without clusteraddon.yaml; write the values of the chart into cluster-addon-values.yaml"
+        ]
+    );
+}
+
+#[test]
+fn a_chart_that_an_upgrade_leaves_as_it_is_is_noted() {
+    let notes = notes(|stack| {
+        let file = stack.join("clusteraddon.yaml");
+        let text = fs::read_to_string(&file).unwrap();
+        let hook = "  BeforeClusterUpgrade:\n";
+        let without = text.replace(&format!("{hook}  - name: network\n    action: apply\n"), hook);
+        assert_ne!(without, text);
+        fs::write(file, without).unwrap();
+    });
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    assert!(
+        note.starts_with("clusteraddon.yaml: an upgrade leaves what clusters have of network as it is"),
+        "{note}"
+    );
+}
+
+#[test]
 fn a_chart_that_no_stage_names_is_noted() {
     let notes = notes(|stack| {
         let folder = stack.join("cluster-addon");
