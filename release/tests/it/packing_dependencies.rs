@@ -214,6 +214,34 @@ fn what_is_there_is_not_taken_from_elsewhere_whatever_its_file_is_called() {
 }
 
 #[test]
+fn a_chart_that_another_one_has_in_it_is_not_there_for_the_chart_around_that() {
+    let folder = TempDir::new().unwrap();
+    let (stack, charts) = (stack(folder.path()), charts(folder.path()));
+    let other = "cluster-addon/cni/charts/other";
+    write(&stack, &format!("{other}/Chart.yaml"), "name: other\nversion: v1\n");
+    let cilium = "name: cilium\nversion: 1.17.0\n";
+    write(&stack, &format!("{other}/charts/cilium/Chart.yaml"), cilium);
+    let made = prepared(&stack, folder.path(), Some(&charts)).unwrap();
+    let Supplied { into, name, .. } = &made.supplied()[0];
+    assert_eq!((into, name.as_str()), (&stack.join("cluster-addon/cni"), "cilium"));
+}
+
+/// A number for YAML, and a text for Helm.
+#[test]
+fn a_range_of_two_numbers_needs_no_quotes() {
+    let folder = TempDir::new().unwrap();
+    let (stack, charts) = (stack(folder.path()), charts(folder.path()));
+    let file = "cluster-addon/cni/Chart.yaml";
+    let text = fs::read_to_string(stack.join(file)).unwrap();
+    let unquoted = text.replace("version: ~1.17.0\n", "version: 1.17\n");
+    assert_ne!(unquoted, text);
+    write(&stack, file, &unquoted);
+    let made = prepared(&stack, folder.path(), Some(&charts)).unwrap();
+    let Supplied { name, version, .. } = &made.supplied()[0];
+    assert_eq!((name.as_str(), version.as_str()), ("cilium", "1.17.4"));
+}
+
+#[test]
 fn a_dependency_that_is_nowhere_is_named_with_its_line_and_what_there_is() {
     let folder = TempDir::new().unwrap();
     let (stack, charts) = (stack(folder.path()), charts(folder.path()));
