@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn patterns_ignore_what_helm_ignores() {
-        let rules = IgnoreRules::parse("# names\n*.swp\n.git/\n/root.txt\nsub/[a-c]?.md\n\\#odd\n").unwrap();
+        let text = "# names\n*.swp\n.git/\n/root.txt\nsub/[a-c]?.md\n\\#odd\ntests/*.yaml\n[^a-c]*.json\n";
+        let rules = IgnoreRules::parse(text).unwrap();
         for path in [
             "a.swp",
             "deep/a.swp",
@@ -170,6 +171,8 @@ mod tests {
             "sub/ax.md",
             "templates/.hidden",
             "#odd",
+            "tests/a.yaml",
+            "deep/d.json",
         ] {
             assert!(rules.ignore(path), "{path}");
         }
@@ -182,6 +185,8 @@ mod tests {
             "deep/sub/ax.md",
             "templates/a",
             ".helmignore",
+            "tests/deep/a.yaml",
+            "deep/a.json",
         ] {
             assert!(!rules.ignore(path), "{path}");
         }
