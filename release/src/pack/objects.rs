@@ -235,6 +235,14 @@ mod tests {
     }
 
     #[test]
+    fn preliminary_versions_are_left_to_a_cluster_until_the_first_kubernetes_without_them() {
+        let told = |kubernetes| said("storage.k8s.io/v1beta1", "CSIStorageCapacity", "here", kubernetes);
+        let words = "storage.k8s.io/v1beta1 has no CSIStorageCapacity; Kubernetes has it in storage.k8s.io/v1";
+        assert_eq!(told((1, 26)), None);
+        assert_eq!(told((1, 27)).as_deref(), Some(words));
+    }
+
+    #[test]
     fn a_namespace_is_given_where_the_kind_has_one_and_passed_over_elsewhere() {
         assert_eq!(
             said("apps/v1", "DaemonSet", "", (1, 34)).as_deref(),
