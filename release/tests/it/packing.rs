@@ -65,6 +65,30 @@ fn copy_of(stack: &Path) -> TempDir {
     copy
 }
 
+/// A copy of our own stack with one chart of add-ons, which has these values.
+fn with_one_chart(values: &str) -> TempDir {
+    let stack = copy_of(&harbor("v1"));
+    fs::remove_dir_all(stack.path().join("cluster-addon")).unwrap();
+    fs::remove_file(stack.path().join("clusteraddon.yaml")).unwrap();
+    let chart = "name: docker-harbor-1-34-cluster-addon\nversion: v0\n";
+    write(
+        stack.path(),
+        [
+            ("cluster-addon/Chart.yaml".into(), chart.into()),
+            ("cluster-addon/templates/note.yaml".into(), b"a: b\n".to_vec()),
+            ("cluster-addon-values.yaml".into(), values.into()),
+        ],
+    );
+    stack
+}
+
+/// Adds a line to a file of a stack.
+fn append(stack: &Path, file: &str, line: &str) {
+    let path = stack.join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(path, format!("{text}{line}\n")).unwrap();
+}
+
 fn created(stack: &Path, output: &Path, versioning: &Versioning) -> Packed {
     match pack::create(stack, output, versioning).expect("the stack is good") {
         Creation::Packed(packed) => packed,
@@ -74,6 +98,17 @@ fn created(stack: &Path, output: &Path, versioning: &Versioning) -> Packed {
 
 fn given(version: &str) -> Versioning {
     Versioning::Given(version.parse().expect("the test gives a valid version"))
+}
+
+/// The versions of the stack, of its add-ons and of its node images.
+fn versions(packed: &Packed) -> [String; 3] {
+    let metadata = Release::open(&packed.directory, &packed.tag).unwrap().metadata;
+    [
+        metadata.cluster_stack,
+        metadata.cluster_addon,
+        metadata.node_image.unwrap(),
+    ]
+    .map(|version| version.to_string())
 }
 
 /// Names and contents inside an archive.
@@ -183,15 +218,6 @@ fn next_release_has_new_versions_only_for_what_changed() {
         fs::create_dir(output.path().join(name)).unwrap();
     }
     let next = Versioning::NextAfter(output.path().to_owned());
-    let versions = |packed: &Packed| {
-        let metadata = Release::open(&packed.directory, &packed.tag).unwrap().metadata;
-        [
-            metadata.cluster_stack,
-            metadata.cluster_addon,
-            metadata.node_image.unwrap(),
-        ]
-        .map(|version| version.to_string())
-    };
     assert_eq!(
         versions(&created(&harbor("v1"), output.path(), &next)),
         ["v1", "v1", "v1"]
@@ -214,21 +240,79 @@ fn next_release_has_new_versions_only_for_what_changed() {
     );
 
     let stack = copy_of(&harbor("v3"));
-    let append = |file: &str| {
-        let path = stack.path().join(file);
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(path, format!("{text}# changed\n")).unwrap();
-    };
-    append("node-images.yaml");
+    append(stack.path(), "node-images.yaml", "# changed");
     assert_eq!(
         versions(&created(stack.path(), output.path(), &next)),
         ["v4", "v2", "v2"]
     );
-    append("clusteraddon.yaml");
+    append(stack.path(), "clusteraddon.yaml", "# changed");
     assert_eq!(
         versions(&created(stack.path(), output.path(), &next)),
         ["v5", "v3", "v2"]
     );
+}
+
+#[test]
+fn add_ons_have_another_version_when_they_quote_one_that_is_another() {
+    let (stack, output) = (copy_of(&harbor("v1")), TempDir::new().unwrap());
+    append(
+        stack.path(),
+        "cluster-addon/welcome/templates/note.yaml",
+        "# << .ClusterClassVersion >>",
+    );
+    let next = Versioning::NextAfter(output.path().to_owned());
+    assert_eq!(
+        versions(&created(stack.path(), output.path(), &next)),
+        ["v1", "v1", "v1"]
+    );
+    append(stack.path(), "cluster-class/values.yaml", "# changed");
+    assert_eq!(
+        versions(&created(stack.path(), output.path(), &next)),
+        ["v2", "v2", "v1"]
+    );
+}
+
+#[test]
+fn one_chart_of_add_ons_has_another_version_when_only_its_values_changed() {
+    let (stack, output) = (with_one_chart("values: |\n"), TempDir::new().unwrap());
+    let next = Versioning::NextAfter(output.path().to_owned());
+    assert_eq!(
+        versions(&created(stack.path(), output.path(), &next)),
+        ["v1", "v1", "v1"]
+    );
+    append(stack.path(), "cluster-class/values.yaml", "# changed");
+    assert_eq!(
+        versions(&created(stack.path(), output.path(), &next)),
+        ["v2", "v1", "v1"]
+    );
+    append(stack.path(), "cluster-addon-values.yaml", "  a: b");
+    assert_eq!(
+        versions(&created(stack.path(), output.path(), &next)),
+        ["v3", "v2", "v1"]
+    );
+}
+
+#[test]
+fn everything_is_new_after_a_release_that_does_not_say_what_it_was_made_from() {
+    let output = TempDir::new().unwrap();
+    let next = Versioning::NextAfter(output.path().to_owned());
+    let first = created(&harbor("v1"), output.path(), &next);
+    fs::remove_file(first.directory.join("hashes.json")).unwrap();
+    assert_eq!(
+        versions(&created(&harbor("v1"), output.path(), &next)),
+        ["v2", "v2", "v2"]
+    );
+}
+
+#[test]
+fn a_stack_of_which_a_file_has_another_name_is_another_one() {
+    let (stack, output) = (copy_of(&harbor("v1")), TempDir::new().unwrap());
+    let next = Versioning::NextAfter(output.path().to_owned());
+    created(stack.path(), output.path(), &next);
+    let templates = stack.path().join("cluster-class/templates");
+    fs::rename(templates.join("_names.tpl"), templates.join("_words.tpl")).unwrap();
+    let renamed = created(stack.path(), output.path(), &next);
+    assert_eq!(versions(&renamed), ["v2", "v1", "v1"]);
 }
 
 #[test]
@@ -294,6 +378,17 @@ fn single_chart_of_add_ons_gets_name_version_and_values() {
     fs::write(packed.directory.join("cluster-addon-values.yaml"), "values: |\n").unwrap();
     let both = Release::open(&packed.directory, &packed.tag).expect_err("two templates");
     assert!(both.to_string().contains("a release has one of them"), "{both}");
+}
+
+#[test]
+fn hashes_are_what_sha256sum_and_base64_make_of_the_files() {
+    let (stack, output) = (with_one_chart("values: |\n"), TempDir::new().unwrap());
+    let packed = created(stack.path(), output.path(), &given("v1"));
+    let text = fs::read(packed.directory.join("hashes.json")).unwrap();
+    let hashes: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    // Of `sha256sum Chart.yaml templates/note.yaml | sha256sum` as bytes, without the signs of Base64 and in lower case.
+    assert_eq!(hashes["clusterAddonDir"], "tvwpocshgubaw4nj9hq8nrxebya7smjb9wajx6fqm");
+    assert_eq!(hashes["clusterAddonValues"], "q1mtuza4tqrqvcgkpg1knmotrvaluhc6qvda2rx8");
 }
 
 #[test]
