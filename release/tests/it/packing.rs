@@ -1,7 +1,7 @@
 //! Releases made from stacks: the same bytes every time, readable by who reads releases, and the right versions.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File, Permissions},
     io::{Read, Write},
     os::unix::fs::PermissionsExt,
@@ -313,6 +313,40 @@ fn a_stack_of_which_a_file_has_another_name_is_another_one() {
     fs::rename(templates.join("_names.tpl"), templates.join("_words.tpl")).unwrap();
     let renamed = created(stack.path(), output.path(), &next);
     assert_eq!(versions(&renamed), ["v2", "v1", "v1"]);
+}
+
+#[test]
+fn list_of_node_images_has_their_version() {
+    let (stack, output) = (copy_of(&harbor("v1")), TempDir::new().unwrap());
+    let images = "dockerImages:\n- url: docker.io/kindest/node:<< .NodeImageVersion >>\n";
+    fs::write(stack.path().join("node-images.yaml"), images).unwrap();
+    let packed = created(stack.path(), output.path(), &given("v7"));
+    assert_eq!(
+        fs::read_to_string(packed.directory.join("node-images.yaml")).unwrap(),
+        "dockerImages:\n- url: docker.io/kindest/node:v7\n"
+    );
+}
+
+/// The Go operator makes no folder that is not an entry.
+#[test]
+fn every_folder_of_an_archive_is_an_entry_before_what_is_in_it() {
+    let output = TempDir::new().unwrap();
+    let packed = created(&harbor("v1"), output.path(), &given("v1"));
+    for part in ["class", "addon"] {
+        let name = format!("docker-harbor-1-34-cluster-{part}-v1.tgz");
+        let bytes = fs::read(packed.directory.join(name)).unwrap();
+        let mut archive = tar::Archive::new(GzDecoder::new(bytes.as_slice()));
+        let mut folders = BTreeSet::from([PathBuf::new()]);
+        for entry in archive.entries().unwrap() {
+            let entry = entry.unwrap();
+            let path = entry.path().unwrap().into_owned();
+            assert!(folders.contains(path.parent().unwrap()), "{}", path.display());
+            if entry.header().entry_type().is_dir() {
+                folders.insert(path);
+            }
+        }
+        assert!(folders.len() > 2, "{folders:?}");
+    }
 }
 
 #[test]
