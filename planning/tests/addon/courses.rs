@@ -205,6 +205,17 @@ fn what_must_hold_before_is_asked_for_until_the_stage_has_begun() {
 }
 
 #[test]
+fn a_stage_with_nothing_left_to_do_is_not_asked_what_must_hold_before_it() {
+    let layout = listed("{BeforeClusterUpgrade: [{name: a, action: apply, waitForPreCondition: {conditions: x}}]}");
+    for pre in [ConditionSeen::Unknown, fails("x is 1"), invalid("no field x")] {
+        let mut driven = Driven::new(Kind::Upgrade, layout.clone(), target("v2", "v1.33.1"), there());
+        driven.see(0, StageSeen { pre, ..done() });
+        let course = driven.look(0);
+        assert!(course.is_done(), "{:#?}", course.stages);
+    }
+}
+
+#[test]
 fn what_must_hold_after_has_to_hold_once_for_a_target_and_again_for_the_next() {
     let layout = listed("{BeforeClusterUpgrade: [{name: a, action: apply, waitForPostCondition: {conditions: x}}]}");
     let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
@@ -436,6 +447,26 @@ fn a_stage_that_has_begun_goes_on_when_its_moment_closes_and_its_time_does_not_b
 }
 
 #[test]
+fn a_stage_that_nobody_can_look_at_for_a_moment_is_as_far_as_it_was_and_has_been_since_then() {
+    let layout = listed("{BeforeClusterUpgrade: [{name: a, action: apply, waitForPostCondition: {conditions: y}}]}");
+    let waiting = StageSeen {
+        post: fails("y is 1"),
+        ..done()
+    };
+    for (seen, phase) in [
+        (ongoing(ConditionSeen::Unknown), ApplyingOrDeleting),
+        (waiting, WaitingForPostCondition),
+    ] {
+        let mut driven = Driven::new(Kind::Upgrade, layout.clone(), target("v2", "v1.33.1"), there());
+        driven.see(0, seen);
+        driven.look(0);
+        driven.seen.clear();
+        let course = driven.look(5);
+        assert_eq!((phases(&course), course.stages[0].since), (vec![phase], at(0)));
+    }
+}
+
+#[test]
 fn a_stage_that_has_not_begun_does_not_begin_when_its_moment_has_closed() {
     for closed in closed_moments() {
         let mut driven = Driven::new(Kind::Upgrade, listed(LAST), target("v2", "v1.33.1"), there());
@@ -475,6 +506,29 @@ fn a_stage_that_was_passed_over_holds_nobody_up_again_when_its_moment_closes() {
             assert!(after.stages[0].passed_over && after.stages[1].open, "{closed:?}");
             assert_eq!(after.stages[1].deadline, Some(at(120)));
         }
+    }
+}
+
+#[test]
+fn a_hook_is_worked_on_since_its_first_stage_has_its_turn_and_not_since_the_hook_before_it() {
+    let layout = listed(
+        "{BeforeClusterUpgrade: [{name: a, action: apply}],
+          AfterClusterUpgrade: [{name: b, action: apply}, {name: c, action: apply}]}",
+    );
+    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+    let (first, last) = ("BeforeClusterUpgrade", "AfterClusterUpgrade");
+    for (second, done_before, expected) in [
+        (0, None, (first, at(0))),
+        (5, None, (first, at(0))),
+        (7, Some(0), (last, at(7))),
+        (9, Some(1), (last, at(7))),
+    ] {
+        if let Some(number) = done_before {
+            driven.see(number, done());
+        }
+        driven.look(second);
+        let hook = driven.status.hook.as_ref().expect("a hook");
+        assert_eq!((hook.name.as_str(), hook.since.0), expected);
     }
 }
 
@@ -534,11 +588,12 @@ fn a_stage_that_may_fail_is_passed_over_when_it_takes_too_long() {
 }
 
 /// A stage that may fail, of which nobody has done anything yet, and its layout.
-fn forgiving() -> Driven {
-    let layout = listed(
-        "{BeforeClusterUpgrade: [{name: a, action: apply, timeout: 60s, onFailure: continue}, {name: b, action: apply}]}",
-    );
-    let mut driven = Driven::new(Kind::Upgrade, layout, target("v2", "v1.33.1"), there());
+fn forgiving(kind: Kind) -> Driven {
+    let stages = "[{name: a, action: apply, timeout: 60s, onFailure: continue}, {name: b, action: apply}]";
+    let layout = listed(&format!(
+        "{{AfterControlPlaneInitialized: {stages}, BeforeClusterUpgrade: {stages}}}"
+    ));
+    let mut driven = Driven::new(kind, layout, target("v2", "v1.33.1"), there());
     let course = driven.look(0);
     assert_eq!(course.stages[0].deadline, Some(at(60)));
     driven
@@ -546,46 +601,50 @@ fn forgiving() -> Driven {
 
 #[test]
 fn a_stage_whose_time_was_up_while_nobody_was_at_work_has_it_anew_before_it_is_passed_over() {
-    let mut driven = forgiving();
-    let course = driven.look(7200);
-    let stage = &course.stages[0];
-    assert_eq!(
-        (stage.open, stage.passed_over, stage.reason, stage.deadline),
-        (true, false, Some(Reason::ObjectsApplyingOngoing), Some(at(7260)))
-    );
-    assert!(driven.look(7260).stages[0].passed_over);
-    // Somebody has noticed it: nothing begins anew.
-    let course = driven.look(14_400);
-    assert_eq!(
-        (course.stages[0].passed_over, course.stages[0].deadline),
-        (true, Some(at(7260)))
-    );
-    // Nor does it where somebody is at work who is only slow.
-    let mut driven = forgiving();
-    assert!(driven.look(300).stages[0].passed_over);
+    for kind in [Kind::Creation, Kind::Upgrade] {
+        let mut driven = forgiving(kind);
+        let course = driven.look(7200);
+        let stage = &course.stages[0];
+        assert_eq!(
+            (stage.open, stage.passed_over, stage.reason, stage.deadline),
+            (true, false, Some(Reason::ObjectsApplyingOngoing), Some(at(7260)))
+        );
+        assert!(driven.look(7260).stages[0].passed_over);
+        // Somebody has noticed it: nothing begins anew.
+        let course = driven.look(14_400);
+        assert_eq!(
+            (course.stages[0].passed_over, course.stages[0].deadline),
+            (true, Some(at(7260)))
+        );
+        // Nor does it where somebody is at work who is only slow.
+        let mut driven = forgiving(kind);
+        assert!(driven.look(300).stages[0].passed_over);
+    }
 }
 
 #[test]
 fn the_time_of_a_stage_does_not_run_on_while_add_ons_are_paused() {
-    let mut driven = forgiving();
-    let pause = |driven: &mut Driven, second: i64| {
-        driven.status.conditions = paused(&[], Reason::Paused, "the annotation is set", at(second));
-    };
-    pause(&mut driven, 20);
-    let course = driven.look(90);
-    let stage = &course.stages[0];
-    assert_eq!((stage.passed_over, stage.deadline), (false, Some(at(130))));
-    // The status that was written then says nothing of the pause any more.
-    driven.status.conditions.clear();
-    assert_eq!(driven.look(100).stages[0].deadline, Some(at(130)));
-    assert!(driven.look(130).stages[0].passed_over);
-    // A pause that comes after its time was up changes nothing.
-    pause(&mut driven, 140);
-    let course = driven.look(1000);
-    assert_eq!(
-        (course.stages[0].passed_over, course.stages[0].deadline),
-        (true, Some(at(130)))
-    );
+    for kind in [Kind::Creation, Kind::Upgrade] {
+        let mut driven = forgiving(kind);
+        let pause = |driven: &mut Driven, second: i64| {
+            driven.status.conditions = paused(&[], Reason::Paused, "the annotation is set", at(second));
+        };
+        pause(&mut driven, 20);
+        let course = driven.look(90);
+        let stage = &course.stages[0];
+        assert_eq!((stage.passed_over, stage.deadline), (false, Some(at(130))));
+        // The status that was written then says nothing of the pause any more.
+        driven.status.conditions.clear();
+        assert_eq!(driven.look(100).stages[0].deadline, Some(at(130)));
+        assert!(driven.look(130).stages[0].passed_over);
+        // A pause that comes after its time was up changes nothing.
+        pause(&mut driven, 140);
+        let course = driven.look(1000);
+        assert_eq!(
+            (course.stages[0].passed_over, course.stages[0].deadline),
+            (true, Some(at(130)))
+        );
+    }
 }
 
 fn invalid(message: &str) -> ConditionSeen {
