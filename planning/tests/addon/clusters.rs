@@ -60,6 +60,26 @@ fn a_cluster_says_the_same_in_both_api_versions() {
 }
 
 #[test]
+fn a_control_plane_of_either_contract_tells_that_the_api_server_answered_once() {
+    let mut cluster = cluster_value("any", "v1.33.1");
+    cluster["status"] = Value::Null;
+    for (status, initialized) in [
+        (json!({"initialized": true}), true),
+        (json!({"initialization": {"controlPlaneInitialized": true}}), true),
+        (
+            json!({"initialized": false, "initialization": {"controlPlaneInitialized": false}}),
+            false,
+        ),
+        (json!({"initialized": "true"}), false),
+        (json!({}), false),
+    ] {
+        let control_plane = json!({ "status": status });
+        let seen = ClusterSeen::of(&cluster, Some(&control_plane));
+        assert_eq!(seen.initialized, initialized, "{control_plane}");
+    }
+}
+
+#[test]
 fn a_cluster_of_a_request_is_read_without_api_version_and_status() {
     let mut cluster = cluster_value("docker-scs-1-33-v1", "v1.33.1");
     cluster["status"] = Value::Null;
