@@ -261,6 +261,12 @@ mod tests {
     }
 
     #[test]
+    fn as_many_objects_may_be_named_as_the_message_says() {
+        let most = vec!["secret/web"; MOST].join(",");
+        assert_eq!(values_from(&most).expect("not too many").len(), MOST);
+    }
+
+    #[test]
     fn nothing_is_read_without_consent_nor_from_what_is_made_for_something_else() {
         let labels = |value: &str| BTreeMap::from([(VALUES.to_owned(), value.to_owned())]);
         let consent = labels(VALUES_ALLOWED);
