@@ -5,6 +5,8 @@
 mod charts;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
 
 use rendering::answers::{Answers, Lookup, Moment, Seeded};
 use rendering::{ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer};
@@ -233,18 +235,31 @@ fn what_was_found_is_part_of_what_a_rendering_is_found_by() {
     assert_eq!(renderer.renderings().rendered, 2);
 }
 
+/// That there are no Pods with these numbers for names.
+fn without_pods(numbers: Range<usize>) -> Answers {
+    let pod = |number: usize| Lookup {
+        kind: "Pod".to_owned(),
+        namespace: String::new(),
+        ..secret(&number.to_string())
+    };
+    Answers {
+        found: numbers.map(|number| (pod(number), Value::Null)).collect(),
+        ..answers(1)
+    }
+}
+
+#[test]
+fn a_chart_may_look_up_a_hundred_objects_and_each_of_them_again() {
+    let round = "{{ range until 100 }}{{ $_ := lookup \"v1\" \"Pod\" \"\" (print .) }}{{ end }}";
+    let twice = spec(&round.repeat(2));
+    let rendered = render(&renderer(), &twice, &without_pods(0..100), &Value::Null).unwrap();
+    assert_eq!(rendered.questions.lookups.len(), 100);
+}
+
 #[test]
 fn a_chart_that_asks_without_end_is_stopped() {
     let lookups = spec("{{ range until 101 }}{{ $_ := lookup \"v1\" \"Pod\" \"\" (print .) }}{{ end }}");
-    let mut answers = answers(1);
-    for number in 0..101 {
-        let lookup = Lookup {
-            kind: "Pod".to_owned(),
-            namespace: String::new(),
-            ..secret(&number.to_string())
-        };
-        answers.found.insert(lookup, Value::Null);
-    }
+    let answers = without_pods(0..101);
     let error = render(&renderer(), &lookups, &answers, &Value::Null).unwrap_err();
     assert!(
         chain(&error).ends_with("a chart may look up 100 different objects, not more"),
@@ -286,10 +301,12 @@ fn a_chart_that_makes_keys_for_long_is_not_slow_for_that() {
 
 #[test]
 fn no_keys_are_made_while_it_is_not_known_whether_there_are_some() {
-    let template = spec(
-        "{{ if not (lookup \"v1\" \"Secret\" \"kube-system\" \"ca\") }}{{ fail (genPrivateKey \"rsa\") }}{{ end }}",
-    );
-    let renderer = renderer();
+    // To make all of them takes far longer than this renderer waits.
+    let keys = "{{ range until 20 }}{{ $_ := genPrivateKey \"rsa\" }}{{ end }}";
+    let template = spec(&format!(
+        "{{{{ if not (lookup \"v1\" \"Secret\" \"kube-system\" \"ca\") }}}}{keys}{{{{ end }}}}"
+    ));
+    let renderer = renderer().with_deadline(Duration::from_secs(3));
     let chart = || Ok(archive(&[("templates/a.yaml", &template)]));
     let answers = answers(1);
     let request = RenderRequest {
