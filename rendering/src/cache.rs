@@ -334,6 +334,24 @@ mod tests {
         }
     }
 
+    fn asked(function: &str) -> Asked {
+        Asked {
+            template: "templates/quay.yaml".to_owned(),
+            function: function.to_owned(),
+            arguments: String::new(),
+            occurrence: 0,
+        }
+    }
+
+    fn lookup(name: &str) -> Lookup {
+        Lookup {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            namespace: "kube-system".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
     #[test]
     fn what_is_found_again_is_what_was_kept_to_the_last_digit() {
         let cache = Cache::new(4096);
@@ -346,7 +364,11 @@ mod tests {
             }],
             warnings: vec!["a warning".to_owned()],
             digest: "sha256:all".to_owned(),
-            questions: Questions::default(),
+            questions: Questions {
+                memo: vec![asked("randAlpha")],
+                new: Vec::new(),
+                lookups: vec![lookup("ca")],
+            },
         };
         cache.insert(key("a"), &kept);
         let found = cache.get(&key("a")).expect("it was kept");
@@ -391,6 +413,54 @@ mod tests {
         cache.insert(key("b"), &rendered(3001));
         assert!(cache.get(&key("a")).is_some());
         assert!(cache.get(&key("b")).is_none());
+    }
+
+    #[test]
+    fn whatever_a_rendering_has_takes_room() {
+        let long = "x".repeat(3000);
+        let object = |text: &str, digest: &str, source: &str| Rendered {
+            objects: vec![RenderedObject {
+                value: json!(text),
+                digest: digest.to_owned(),
+                source: source.to_owned(),
+            }],
+            ..nothing()
+        };
+        let asking = |memo: Vec<Asked>, lookups: Vec<Lookup>| Rendered {
+            questions: Questions {
+                memo,
+                new: Vec::new(),
+                lookups,
+            },
+            ..nothing()
+        };
+        let digest = Rendered {
+            digest: long.clone(),
+            ..nothing()
+        };
+        for (what, too_long) in [
+            ("an object", object(&long, "", "")),
+            ("the digest of an object", object("", &long, "")),
+            ("where an object comes from", object("", "", &long)),
+            ("a question", asking(vec![asked(&long)], Vec::new())),
+            ("a lookup", asking(Vec::new(), vec![lookup(&long)])),
+            ("the digest", digest),
+        ] {
+            let cache = Cache::new(3000);
+            cache.insert(key("a"), &too_long);
+            assert!(cache.get(&key("a")).is_none(), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_two_threads_have_rendered_takes_the_room_of_one_rendering() {
+        let cache = Cache::new(2000);
+        for chart in ["a", "a", "b"] {
+            cache.insert(key(chart), &rendered(1000));
+        }
+        let kept = ["a", "b"].map(|chart| cache.get(&key(chart)).is_some());
+        assert_eq!(kept, [true, true]);
+        assert_eq!(cache.lock().bytes, 2000);
     }
 
     #[test]
