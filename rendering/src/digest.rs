@@ -49,3 +49,30 @@ fn write_canonical(value: &Value, text: &mut String) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_canonical_json() {
+        let value = json!({ "b": [80, 443, [], {}], "a": { "z": "\"", "y": null, "x": 1.5 }, "": true });
+        let canonical = r#"{"":true,"a":{"x":1.5,"y":null,"z":"\""},"b":[80,443,[],{}]}"#;
+        assert_eq!(of_json(&value), of_bytes(canonical.as_bytes()));
+    }
+
+    #[test]
+    fn what_is_split_in_another_way_has_another_digest() {
+        for (one, other) in [
+            (json!([80, 443]), json!([804, 43])),
+            (json!([1, [2]]), json!([[1, 2]])),
+            (json!(["a", "b"]), json!(["ab"])),
+            (json!(["a,b"]), json!(["a", "b"])),
+            (json!({ "a": 1, "b": 2 }), json!({ "a": { "b": 2 } })),
+        ] {
+            assert_ne!(of_json(&one), of_json(&other), "{one} {other}");
+        }
+    }
+}
