@@ -162,6 +162,16 @@ fn lists_are_taken_apart() {
 }
 
 #[test]
+fn a_kind_that_is_called_a_list_is_one_where_it_has_items() {
+    for spec in ["", "items: {a: b}\n"] {
+        let text = format!("apiVersion: example.org/v1\nkind: IPAllowList\nmetadata: {{name: a}}\n{spec}");
+        let found = objects(&[("templates/a.yaml", &text)]);
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(found[0]["kind"], "IPAllowList");
+    }
+}
+
+#[test]
 fn documents_that_are_no_objects_name_their_template() {
     for (document, reason) in [
         (
@@ -392,6 +402,38 @@ fn an_equal_request_gets_the_same_rendering_and_others_the_chart_that_was_read()
 }
 
 #[test]
+fn a_request_that_differs_in_anything_gets_no_rendering_of_another_one() {
+    let renderer = Renderer::new(1 << 20);
+    let chart = || Ok(archive(&[("templates/a.yaml", OBJECT)]));
+    let asked = request(&chart);
+    let made = renderer.render(&asked, Lane::Quick).unwrap();
+    assert_eq!(renderer.kept(&asked), Some(made));
+    let (identity, release_name, namespace) = ("sha256:other", "other", "other");
+    let (kubernetes_version, include_crds, profile) = (Some("1.34.2"), true, HelmProfile::V4_3);
+    let (api_versions, values) = (["example.org/v1".to_owned()], json!({"a": 1}));
+    let (api_versions, values) = (&api_versions[..], &values);
+    let others = [
+        ("chart", RenderRequest { identity, ..asked }),
+        ("release", RenderRequest { release_name, ..asked }),
+        ("namespace", RenderRequest { namespace, ..asked }),
+        (
+            "Kubernetes",
+            RenderRequest {
+                kubernetes_version,
+                ..asked
+            },
+        ),
+        ("API versions", RenderRequest { api_versions, ..asked }),
+        ("CRDs", RenderRequest { include_crds, ..asked }),
+        ("Helm", RenderRequest { profile, ..asked }),
+        ("values", RenderRequest { values, ..asked }),
+    ];
+    for (difference, other) in others {
+        assert_eq!(renderer.kept(&other), None, "{difference}");
+    }
+}
+
+#[test]
 fn digests_depend_on_data_not_on_its_writing() {
     let one = render(&[(
         "templates/a.yaml",
@@ -517,9 +559,11 @@ fn a_slow_go_template_takes_its_time_from_others_once_and_is_then_rendered_besid
         assert_eq!(reads.get(), 1, "the second time it is known");
         assert_eq!(renderer.lane(DIGEST), Lane::Slow);
     }
+    assert_eq!(renderer.renderings(), Renderings::default(), "nothing has failed");
     let error = renderer.render(&request(&chart), Lane::Slow).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Terminal, "{error:?}");
     assert_eq!(renderer.lane(DIGEST), Lane::Slow);
+    assert_eq!(renderer.renderings().failed, 1);
 }
 
 #[test]
@@ -538,7 +582,7 @@ fn a_chart_that_takes_long_to_load_belongs_into_the_slow_lane_too() {
 }
 
 #[test]
-fn a_chart_that_was_slow_because_the_machine_was_is_quick_again() {
+fn a_chart_that_was_slow_because_the_machine_was_is_quick_again_once_it_was_read() {
     let renderer = Renderer::new(0);
     let chart = || Ok(archive(&[("templates/a.yaml", OBJECT)]));
     let slowly = || {
@@ -547,6 +591,9 @@ fn a_chart_that_was_slow_because_the_machine_was_is_quick_again() {
     };
     renderer.render(&request(&slowly), Lane::Quick).unwrap_err();
     assert_eq!(renderer.lane(DIGEST), Lane::Slow);
+    let unreadable = || Err("planned for this test".into());
+    renderer.render(&request(&unreadable), Lane::Slow).unwrap_err();
+    assert_eq!(renderer.lane(DIGEST), Lane::Slow, "it may be as slow as it was");
     renderer.render(&request(&chart), Lane::Slow).unwrap();
     assert_eq!(renderer.lane(DIGEST), Lane::Quick);
 }
