@@ -118,6 +118,23 @@ fn the_folder_of_a_stage_renders_as_its_chart_without_what_it_ignores() {
 }
 
 #[test]
+fn charts_of_one_archive_are_told_apart_by_their_folders() {
+    let renderer = Renderer::new(0);
+    for folder in ["cni", "ccm"] {
+        let namespace = NAMESPACE.replace("pier", folder);
+        let chart = || Ok(archive(&[("templates/n.yaml", &namespace)]));
+        let identity = format!("sha256:archive/{folder}");
+        let request = RenderRequest {
+            identity: &identity,
+            ..request(&chart)
+        };
+        // The chart that was rendered last stays loaded in this lane.
+        let rendered = renderer.render(&request, Lane::Quick).unwrap();
+        assert_eq!(names(&rendered), [(folder, "c/templates/n.yaml")]);
+    }
+}
+
+#[test]
 fn a_chart_without_its_dependencies_says_which_and_what_brings_them() {
     let chart = "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies:\n\
         - {name: cilium, version: 1.17.4, repository: https://helm.cilium.io/}\n- {name: b, version: 1.0.0}\n- {name: there, version: 1.0.0}\n";
