@@ -103,6 +103,37 @@ fn tera_files_see_the_same_root_and_become_objects_beside_those_of_go_templates(
 }
 
 #[test]
+fn the_files_of_a_chart_and_of_one_in_it_have_a_root_and_an_output_each() {
+    let object = "apiVersion: v1\nkind: A\nmetadata: {name: \"{{ Chart.Name }}\"}\n";
+    let rendered = render(&[
+        ("templates/a.tera", object),
+        (
+            "charts/inner/Chart.yaml",
+            "apiVersion: v2\nname: inner\nversion: 1.0.0\n",
+        ),
+        ("charts/inner/templates/a.tera", object),
+    ])
+    .unwrap();
+    let objects = rendered.objects.iter();
+    let mut found: Vec<_> = objects
+        .map(|object| {
+            (
+                object.value["metadata"]["name"].as_str().unwrap(),
+                object.source.as_str(),
+            )
+        })
+        .collect();
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            ("c", "c/templates/a.tera"),
+            ("inner", "c/charts/inner/templates/a.tera")
+        ]
+    );
+}
+
+#[test]
 fn what_tera_writes_is_held_to_the_same_as_what_go_templates_write() {
     for (tera, reason) in [
         (
@@ -138,6 +169,17 @@ fn maps_and_groups_come_in_the_order_of_their_keys_in_every_process() {
         let found = objects(&[("values.yaml", &values), ("templates/a.tera", &template)]);
         assert_eq!(found[0]["spec"], json!([format!("{names}-{names}"), counted]));
     }
+}
+
+#[test]
+fn what_has_null_for_its_attribute_is_in_no_group() {
+    let values = "items: [{k: x, port: 1}, {k: null, port: 2}, {k: x, port: 3}]\n";
+    let template = format!("{OBJECT}spec: {{{{ Values.items | group_by(attribute=\"k\") | json_encode }}}}\n");
+    let found = objects(&[("values.yaml", values), ("templates/a.tera", &template)]);
+    assert_eq!(
+        found[0]["spec"],
+        json!({"x": [{"k": "x", "port": 1}, {"k": "x", "port": 3}]})
+    );
 }
 
 #[test]
@@ -321,6 +363,18 @@ fn a_template_that_asks_for_too_much_ends_with_what_to_do() {
 }
 
 #[test]
+fn of_several_templates_the_one_that_takes_too_much_memory_is_named() {
+    let files = [
+        ("templates/a.tera", OBJECT),
+        ("templates/b.tera", GROWING),
+        ("templates/c.tera", ""),
+    ];
+    let error = render(&files).unwrap_err();
+    assert!(chain(&error).contains("MiB of memory"), "{error:?}");
+    assert_eq!(error.place(), Some(("c/templates/b.tera", None)));
+}
+
+#[test]
 fn a_template_without_end_is_stopped_and_is_worth_another_try() {
     let files = [
         ("templates/a.tera", OBJECT),
@@ -424,6 +478,15 @@ fn a_program_that_does_not_serve_says_so_and_starts_nothing() {
         chain(&error).ends_with("in a process of their own: this program does no work of the name \"tera\""),
         "{error:?}"
     );
+}
+
+#[test]
+fn a_machine_that_starts_no_process_is_worth_another_try() {
+    let chart = || Ok(archive(&[("templates/a.tera", OBJECT)]));
+    let renderer = Renderer::new(0).with_tera_of(Path::new("/dev/null/none"));
+    let error = renderer.render(&request(&chart), Lane::Slow).unwrap_err();
+    assert!(chain(&error).contains("unable to start a process"), "{error:?}");
+    assert_eq!(error.class(), ErrorClass::Transient);
 }
 
 #[test]

@@ -122,6 +122,23 @@ mod tests {
     }
 
     #[test]
+    fn templates_that_were_looked_at_before_those_that_use_them_count_as_deep_as_they_are() {
+        // Each uses the one before it, and they are looked at by name.
+        let upwards = |length: usize| -> Vec<(String, String)> {
+            let text = |number: usize| match number.checked_sub(1) {
+                Some(used) => format!("{{% include \"{used:02}\" %}}"),
+                None => String::new(),
+            };
+            (0..length)
+                .map(|number| (format!("{number:02}"), text(number)))
+                .collect()
+        };
+        assert_eq!(checked(&upwards(MAX_DEPTH)), Ok(()));
+        let error = checked(&upwards(MAX_DEPTH + 1)).unwrap_err();
+        assert_eq!(error.name, MAX_DEPTH.to_string());
+    }
+
+    #[test]
     fn many_ways_to_the_same_template_are_looked_at_once() {
         let level = |number: usize| {
             let next = number + 1;

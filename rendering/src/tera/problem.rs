@@ -93,3 +93,26 @@ impl From<AskError> for TeraError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    #[test]
+    fn an_end_that_comes_with_every_try_is_not_tried_again() {
+        for (death, class) in [
+            (Death::Exhausted, ErrorClass::Terminal),
+            (Death::Panicked, ErrorClass::Terminal),
+            (Death::ProcessorTime, ErrorClass::Transient),
+            (Death::Killed, ErrorClass::Transient),
+            (Death::Unlimited, ErrorClass::Transient),
+            (Death::Other(ExitStatus::default()), ErrorClass::Transient),
+        ] {
+            let said = Vec::new();
+            let error = TeraError::from(AskError::Died { death, said });
+            assert_eq!(error.class(), class, "{death}");
+        }
+    }
+}
