@@ -159,7 +159,9 @@ impl Renderer {
         roots: Roots<'_>,
         profile: HelmProfile,
     ) -> Result<ChartValues, ValuesError> {
-        let written = template.map(|template| self.written(template, roots)).transpose()?;
+        let written = template
+            .map(|template| self.written(template, roots, DEADLINE))
+            .transpose()?;
         let taken = match (template, &written) {
             (Some(template), Some(written)) => taken(template.path, written, profile)?,
             _ => None,
@@ -177,11 +179,11 @@ impl Renderer {
         Ok(ChartValues::of(to_json(values)))
     }
 
-    /// What a template writes.
-    fn written(&self, template: ValuesTemplate<'_>, roots: Roots<'_>) -> Result<Vec<u8>, ValuesError> {
+    /// What a template writes, if it does within that time.
+    fn written(&self, template: ValuesTemplate<'_>, roots: Roots<'_>, limit: Duration) -> Result<Vec<u8>, ValuesError> {
         let over = Arc::<AtomicBool>::default();
         let roots = roots.to_node();
-        let written = deadline::within(DEADLINE, &over, || {
+        let written = deadline::within(limit, &over, || {
             if template.path.ends_with(TERA) {
                 self.write_as_tera(template, roots, &over)
             } else {
@@ -190,7 +192,7 @@ impl Renderer {
         });
         written.map_err(ValuesError::Watch)?.map_err(|error| {
             if over.load(Ordering::Relaxed) {
-                error.late(DEADLINE)
+                error.late(limit)
             } else {
                 error
             }
@@ -296,6 +298,7 @@ fn merged(texts: &[&[u8]], profile: HelmProfile) -> Result<Node, helm::command_l
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorClass;
 
     const PAGE: &str = include_str!("../../docs/reference/values.md");
 
@@ -311,5 +314,23 @@ mod tests {
         ] {
             assert!(PAGE.contains(&row), "{row}");
         }
+    }
+
+    #[test]
+    fn a_go_template_that_is_stopped_at_its_time_is_worth_another_try() {
+        // Seconds of work, in steps of which each takes long.
+        let text = b"{{ $text := repeat 800000 \"a\" }}{{ range until 300 }}{{ $_ := sha1sum $text }}{{ end }}";
+        let path = "cni/overwrite.yaml";
+        let roots = Roots {
+            cluster: &Value::Null,
+            control_plane: None,
+            infra_cluster: None,
+        };
+        let limit = Duration::from_millis(1);
+        let written = Renderer::new(0).written(ValuesTemplate { path, text }, roots, limit);
+        let error = written.unwrap_err();
+        assert!(matches!(error, ValuesError::Deadline { .. }), "{error:?}");
+        assert_eq!(error.class(), ErrorClass::Transient);
+        assert_eq!(error.place(), Some((path, None)));
     }
 }

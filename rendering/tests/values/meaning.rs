@@ -1,7 +1,7 @@
 //! What templates of values see, what their output means, and what two outputs have in common.
 
 use helm::yaml::Node;
-use rendering::ChartValues;
+use rendering::{ChartValues, ErrorClass, ValuesError};
 use serde_json::{Value, json};
 
 use crate::{chain, check, roots, values_of, values_over};
@@ -33,6 +33,16 @@ fn nothing_written_is_no_values() {
         );
     }
     assert_eq!(ChartValues::none().values, json!({}));
+}
+
+#[test]
+fn what_is_no_mapping_is_mended_by_somebody_and_not_by_another_try() {
+    for text in ["- a\n", "7\n", "{{ .Cluster.metadata.name }}\n"] {
+        let error = values_of("cni/overwrite.yaml", text).unwrap_err();
+        assert!(matches!(error, ValuesError::NoMapping { .. }), "{error:?}");
+        assert_eq!(error.class(), ErrorClass::Terminal, "{text}");
+        assert_eq!(error.place(), Some(("cni/overwrite.yaml", None)));
+    }
 }
 
 #[test]
