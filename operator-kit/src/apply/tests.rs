@@ -102,6 +102,17 @@ async fn an_object_for_another_namespace_is_refused_without_asking() {
 }
 
 #[tokio::test]
+async fn a_namespace_that_an_object_names_whose_kind_has_none_is_stepped_over() {
+    let metadata = json!({ "name": "extra", "namespace": "elsewhere" });
+    let intent = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata });
+    let answer = applied(&intent, &OPTIONS, |asked| {
+        assert_eq!(asked.path, "/api/v1/namespaces/extra");
+        (200, asked.body.clone())
+    });
+    assert_eq!(answer.await.unwrap().live.metadata.name.as_deref(), Some("extra"));
+}
+
+#[tokio::test]
 async fn what_is_no_object_is_refused_without_asking() {
     for (missing, intent) in [
         ("apiVersion", json!([])),
