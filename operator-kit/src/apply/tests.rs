@@ -271,3 +271,19 @@ async fn a_conflict_names_managers_and_fields() {
         .collect();
     assert_eq!(conflicts, [("kubectl", ".spec.paused"), ("scaler", ".spec.replicas")]);
 }
+
+/// It names the fields that may change, and none that may not.
+#[tokio::test]
+async fn what_an_api_server_says_of_a_stateful_set_that_is_fixed_is_told_as_a_field_that_cannot_be_changed() {
+    let words = "Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \
+                 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+    let cause = json!({ "reason": "FieldValueForbidden", "field": "spec", "message": words });
+    let answer = refusal(422, "Invalid", words, &json!({ "causes": [cause] }));
+    let error = applied(&deployment(), &OPTIONS, move |_| answer.clone())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, ApplyError::Immutable { fields, .. } if *fields == ["spec"]),
+        "{error:?}"
+    );
+}
