@@ -96,6 +96,22 @@ mod tests {
     }
 
     #[test]
+    fn whoever_writes_the_status_owns_nothing_of_what_we_send() {
+        // As some generators of CRDs leave it in what they write.
+        let intent = json!({ "status": { "acceptedNames": { "kind": "", "plural": "" }, "conditions": [] } });
+        let written = entry(
+            "kube-apiserver",
+            json!({ "f:status": { "f:acceptedNames": { "f:kind": {} } } }),
+        );
+        assert_eq!(foreign_owners(std::slice::from_ref(&written), &intent, "us").len(), 1);
+        let written = ManagedFieldsEntry {
+            subresource: Some("status".to_owned()),
+            ..written
+        };
+        assert_eq!(foreign_owners(&[written], &intent, "us"), []);
+    }
+
+    #[test]
     fn only_fields_that_we_send_count() {
         let intent = json!({
             "metadata": { "labels": { "a/b": "1" } },
