@@ -643,6 +643,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_kind_whose_crd_was_deleted_is_not_served_and_doubted_no_longer() {
+        let deleted = json!({ "type": "DELETED", "object": {
+            "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+            "metadata": { "name": "deployments.apps", "resourceVersion": "7" },
+        } });
+        let (crds, discovery) = start_watching(vec![deleted], Vec::clear);
+        let mut changes = crds.subscribe();
+        let kind = GroupKind::new("apps", "Deployment");
+        let settling = async {
+            while crds.serving(&discovery, &kind).await.expect("discovery answers") == Serving::Unsure {
+                changes.recv().await.expect("the watch goes on");
+            }
+        };
+        let settled = timeout(LONGEST_PAUSE, settling).await;
+        settled.expect("what has gone is sure soon");
+        assert_eq!(crds.serving(&discovery, &kind).await.ok(), Some(Serving::NotServed));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_kind_of_an_api_that_is_away_is_doubted_until_it_is_back() {
         let readings = Arc::new(AtomicUsize::new(0));
         let (crds, discovery) = start_with(move |groups| {
