@@ -583,6 +583,19 @@ async fn a_watch_that_nobody_needs_ends_and_can_be_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_is_asked_for_now_and_then_is_as_new_as_the_last_time() {
+    const IDLE: Duration = Duration::from_mins(10);
+    let (watches, mut notices) = watching(vec![listed(3, &[metadata("a", 1)])]).await;
+    told(&mut notices, 2).await;
+    for _ in 0..3 {
+        tokio::time::sleep(IDLE / 2).await;
+        assert!(watches.ensure(&deployments()).await.unwrap());
+    }
+    watches.keep(|_, asked| asked.elapsed() < IDLE);
+    assert!(watches.synced(&group_kind(&deployments())));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_read_any_more_has_not_vanished() {
     let mut unreadable = metadata("b", 4);
     unreadable["metadata"]["labels"] = json!(7);
