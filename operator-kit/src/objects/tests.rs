@@ -331,6 +331,22 @@ async fn a_kind_that_is_no_longer_served_stops_and_can_be_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kind_that_is_no_longer_served_when_its_watch_begins_stops() {
+    let gone = refusal(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+        &json!({}),
+    );
+    let (_watches, mut notices) = watching(vec![listed(3, &[metadata("a", 1)]), gone.into()]).await;
+    let told = tokio::time::timeout(Duration::from_mins(10), told(&mut notices, 4)).await;
+    assert_eq!(
+        told.expect("its end is told"),
+        ["Appeared a", "Synced Deployment", "Vanished a", "Stopped Deployment"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_one_namespace_only_kinds_that_have_none_are_asked_for_everywhere() {
     let (sender, mut paths) = mpsc::unbounded_channel();
     let client = stub::client(move |asked| match stub::discovery(asked) {
