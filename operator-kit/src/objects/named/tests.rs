@@ -32,8 +32,8 @@ struct Inside {
     discoveries: usize,
     /// Who watches, by path and field selector.
     watches: Vec<(String, String, UnboundedSender<Value>)>,
-    /// Nobody may watch single objects, or list them for that.
-    is_denied: bool,
+    /// How whoever watches single objects, or lists them for that, is refused.
+    denial: Option<(u16, &'static str)>,
     /// Deployments are not served.
     is_hidden: bool,
 }
@@ -79,8 +79,10 @@ impl World {
         inside.asked.push(asked.clone());
         let (_, last) = asked.path.rsplit_once('/').unwrap();
         let fields = asked.parameter("fieldSelector").to_owned();
-        if inside.is_denied && !fields.is_empty() {
-            return refusal(403, "Forbidden", "nobody may watch it", &json!({})).into();
+        if let Some((code, reason)) = inside.denial
+            && !fields.is_empty()
+        {
+            return refusal(code, reason, "nobody may watch it", &json!({})).into();
         }
         if !["secrets", "namespaces", "deployments"].contains(&last) {
             return match inside.objects.get(last) {
@@ -278,18 +280,21 @@ async fn who_waits_takes_the_watch_of_a_kind_that_does_not_matter_and_loses_it_t
 
 #[tokio::test(start_paused = true)]
 async fn what_may_not_be_watched_is_read_and_not_tried_again_each_time() {
-    let world = World::default();
-    world.inside().is_denied = true;
-    let (watches, mut notices) = world.follow(None);
-    follow(&watches, &secret("tide")).await;
-    assert_eq!(told(&mut notices, LONG).await, ["tide"]);
-    let refused = world.asked("/secrets", "fieldSelector");
-    for _ in 0..10 {
+    // The right is missing, or the kind is none that can be watched.
+    for denial in [(403, "Forbidden"), (405, "MethodNotAllowed")] {
+        let world = World::default();
+        world.inside().denial = Some(denial);
+        let (watches, mut notices) = world.follow(None);
         follow(&watches, &secret("tide")).await;
+        assert_eq!(told(&mut notices, LONG).await, ["tide"], "{denial:?}");
+        let refused = world.asked("/secrets", "fieldSelector");
+        for _ in 0..10 {
+            follow(&watches, &secret("tide")).await;
+        }
+        world.put("tide", true);
+        assert_eq!(told(&mut notices, READS_PAUSE + 2 * GAP).await, ["tide"], "{denial:?}");
+        assert_eq!(world.asked("/secrets", "fieldSelector"), refused, "{denial:?}");
     }
-    world.put("tide", true);
-    assert_eq!(told(&mut notices, READS_PAUSE + 2 * GAP).await, ["tide"]);
-    assert_eq!(world.asked("/secrets", "fieldSelector"), refused);
 }
 
 #[tokio::test(start_paused = true)]
