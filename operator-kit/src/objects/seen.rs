@@ -257,6 +257,14 @@ mod tests {
     }
 
     #[test]
+    fn what_answers_alone_count_of_a_daemon_set_is_no_change_of_it() {
+        let counted = json!({ "deprecated.daemonset.template.generation": "1" });
+        let answered = seen(&json!({ "annotations": counted }));
+        let shown = seen(&json!({}));
+        assert_eq!(shown.after(Some(&answered)), None);
+    }
+
+    #[test]
     fn a_label_that_moves_to_the_annotations_is_a_change() {
         let before = seen(&json!({ "labels": { LABEL: "x", "a": "b" } }));
         let after = seen(&json!({ "resourceVersion": "11", "annotations": { "a": "b" } }));
