@@ -65,6 +65,8 @@ enum Behaviour {
     Hangs,
     /// Says its version, and nothing else.
     HangsBehind,
+    /// Says everything else.
+    KeepsVersion,
     /// Nobody trusts its certificate.
     Untrusted,
     /// Nobody listens.
@@ -199,13 +201,16 @@ impl Dial for World {
                 match behaviour.unwrap_or(Behaviour::Answers) {
                     Behaviour::Hangs => std::future::pending().await,
                     Behaviour::HangsBehind if !is_version => std::future::pending().await,
+                    Behaviour::KeepsVersion if is_version => std::future::pending().await,
                     Behaviour::Late(time) => sleep(time).await,
                     Behaviour::Untrusted => {
                         let error = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
                         return Err(io::Error::new(io::ErrorKind::InvalidData, error));
                     }
                     Behaviour::Refuses => return Err(io::ErrorKind::ConnectionRefused.into()),
-                    Behaviour::Answers | Behaviour::HangsBehind | Behaviour::Wants(_) => sleep(USUAL).await,
+                    Behaviour::Answers | Behaviour::HangsBehind | Behaviour::KeepsVersion | Behaviour::Wants(_) => {
+                        sleep(USUAL).await;
+                    }
                 }
                 let Ok(mut answer) = answer.await;
                 if !accepted {
@@ -740,6 +745,30 @@ async fn a_failure_of_a_moment_is_looked_into_at_once_and_is_no_loss() {
     assert!(world.asked("/version").len() > questions);
     world.behave("one", Behaviour::Answers);
     sleep(Duration::from_secs(3)).await;
+    assert!(clusters.get("u").connection().is_some());
+    assert!(told.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_answers_others_is_not_lost_by_a_question_that_is_not_answered() {
+    let world = World::new();
+    world.secret("one", 1, "t");
+    let (clusters, mut told) = world.clusters(World::settings());
+    clusters.follow("u", &workload("one"));
+    news(&mut told, connected).await;
+    sleep(Duration::from_secs(10)).await;
+    let client = clusters.get("u").connection().unwrap().client.clone();
+    let api: Api<ConfigMap> = Api::namespaced(client, "n");
+    let questions = world.asked("/version").len();
+    world.behave("one", Behaviour::Refuses);
+    let _ = api.get("c").await;
+    world.behave("one", Behaviour::KeepsVersion);
+    // Until both questions have been given up.
+    for _ in 0..25 {
+        sleep(Duration::from_secs(1)).await;
+        let _ = api.get("c").await;
+    }
+    assert!(world.asked("/version").len() >= questions + 2);
     assert!(clusters.get("u").connection().is_some());
     assert!(told.try_recv().is_err());
 }
