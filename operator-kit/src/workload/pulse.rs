@@ -184,9 +184,21 @@ where
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use tokio::time::sleep;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_given_up_after_long_is_trouble_and_one_that_is_given_up_soon_is_none() {
+        let pulse = Pulse::new();
+        for (waited, is_trouble) in [(LONG / 2, false), (LONG, true)] {
+            let waiting = Waiting::begin(&pulse);
+            sleep(waited).await;
+            drop(waiting);
+            assert_eq!(pulse.troubled().now_or_never().is_some(), is_trouble, "{waited:?}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn who_is_asked_and_says_nothing_keeps_silent_and_nobody_else_does() {
