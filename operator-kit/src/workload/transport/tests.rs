@@ -19,6 +19,7 @@ use super::super::probe::probe;
 use super::super::state::Reason;
 use super::*;
 use crate::client::install_crypto;
+use crate::failure::chain;
 
 const LOCAL: Addresses = Addresses { loopback: true };
 
@@ -95,8 +96,7 @@ fn access(server: &str, authority: &Authority, user: &Value) -> Access {
     Access::parse(kubeconfig.to_string().as_bytes(), LOCAL).unwrap()
 }
 
-/// Whether a cluster answers whoever dials it like this.
-async fn ask(access: &Access, addresses: Addresses) -> Result<(), Reason> {
+fn client(access: &Access, addresses: Addresses) -> Client {
     let user_agent = HeaderValue::from_static("operator/1");
     let network = Network {
         addresses,
@@ -104,7 +104,12 @@ async fn ask(access: &Access, addresses: Addresses) -> Result<(), Reason> {
         names: Names::default(),
     };
     let wire = network.dial(access).unwrap();
-    probe(&Client::new(wire, "default")).await
+    Client::new(wire, "default")
+}
+
+/// Whether a cluster answers whoever dials it like this.
+async fn ask(access: &Access, addresses: Addresses) -> Result<(), Reason> {
+    probe(&client(access, addresses)).await
 }
 
 #[tokio::test]
@@ -141,6 +146,42 @@ async fn a_cluster_whose_certificate_is_of_another_authority_is_told_nothing() {
     let reason = ask(&access, LOCAL).await.unwrap_err();
     assert!(matches!(reason, Reason::Secure { .. }), "{reason:?}");
     assert_eq!(*asked.lock().unwrap(), "");
+}
+
+/// A gateway that refuses everything, and repeats what it was sent. Gives its port.
+async fn gateway(authority: &Authority) -> u16 {
+    let acceptor = acceptor(authority);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else {
+                continue;
+            };
+            let mut bytes = vec![0; 4096];
+            let length = stream.read(&mut bytes).await.unwrap_or_default();
+            let head = format!("HTTP/1.1 403 No\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+            let _ = stream.write_all(&[head.as_bytes(), &bytes[..length]].concat()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn what_a_gateway_says_is_told_without_the_token_that_it_repeats() {
+    const TOKEN: &str = "salamis-480-before-plataea";
+    let authority = authority();
+    let port = gateway(&authority).await;
+    let access = access(
+        &format!("https://127.0.0.1:{port}"),
+        &authority,
+        &json!({ "token": TOKEN }),
+    );
+    let client = client(&access, LOCAL);
+    let request = Request::get("/version").body(Vec::new()).unwrap();
+    let told = chain(&client.request_text(request).await.unwrap_err());
+    assert!(told.contains("(not shown)") && !told.contains(TOKEN), "{told}");
 }
 
 #[tokio::test]
@@ -203,12 +244,7 @@ async fn requests_at_once_go_through_the_connections_of_those_before() {
         &authority,
         &json!({ "token": "abc" }),
     );
-    let network = Network {
-        addresses: LOCAL,
-        user_agent: HeaderValue::from_static("operator/1"),
-        names: Names::default(),
-    };
-    let client = Client::new(network.dial(&access).unwrap(), "default");
+    let client = client(&access, LOCAL);
     for _ in 0..ROUNDS {
         let answers = join_all((0..CONNECTIONS).map(|_| probe(&client))).await;
         assert!(answers.iter().all(Result::is_ok), "{answers:?}");
