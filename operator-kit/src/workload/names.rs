@@ -62,7 +62,10 @@ impl Default for Names {
 }
 
 impl Names {
-    fn asking(ask: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static, quick: Duration) -> Self {
+    pub(super) fn asking(
+        ask: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
+        quick: Duration,
+    ) -> Self {
         let places = |count| Arc::new(Semaphore::new(count));
         Self {
             shared: Arc::new(Shared {

@@ -206,6 +206,18 @@ async fn a_name_that_stands_for_this_machine_is_not_connected_to() {
     assert_eq!(*asked.lock().unwrap(), "");
 }
 
+#[tokio::test]
+async fn a_name_of_several_addresses_is_not_connected_to_where_there_is_no_cluster_at_one_of_them() {
+    for bad in [[127_u8, 0, 0, 1], [169, 254, 169, 254]] {
+        let found = [[192, 0, 2, 1], bad].map(|address| SocketAddr::from((address, 0)));
+        let names = Names::asking(move |_| Ok(found.to_vec()), Duration::from_secs(1));
+        let addresses = Addresses::default();
+        let looking = Lookup { names, addresses }.oneshot("api.cluster.test".parse().unwrap());
+        let error = looking.await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
+    }
+}
+
 /// An API server that answers so many requests at once, and none before. Gives its port, and how many connections it was asked by.
 async fn patient_server(authority: &Authority, at_once: usize) -> (u16, Arc<AtomicUsize>) {
     let (acceptor, all) = (acceptor(authority), Arc::new(Barrier::new(at_once)));
