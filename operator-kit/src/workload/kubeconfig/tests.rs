@@ -83,6 +83,29 @@ fn what_cluster_api_writes_is_a_server_an_authority_and_a_certificate() {
 }
 
 #[test]
+fn what_is_in_base64_may_have_several_lines() {
+    let pair = pair();
+    for end in ["\n", "\r\n"] {
+        let mut text = kubeconfig(&pair);
+        for (place, field, data) in [
+            (CLUSTER, "certificate-authority-data", &pair.certificate),
+            (USER, "client-certificate-data", &pair.certificate),
+            (USER, "client-key-data", &pair.key),
+        ] {
+            let (first, rest) = data.split_at(64);
+            text.pointer_mut(place).unwrap()[field] = json!(format!("{first}{end}{rest}{end}"));
+        }
+        let config = parse(&text).unwrap().config();
+        assert_eq!(config.root_cert.as_ref().map(Vec::len), Some(1));
+        assert_eq!(
+            config.auth_info.client_certificate_data.as_ref(),
+            Some(&pair.certificate)
+        );
+        assert_eq!(config.auth_info.client_key_data.unwrap().expose_secret(), pair.key);
+    }
+}
+
+#[test]
 fn a_token_does_for_a_certificate() {
     let text = with(&pair(), USER, json!({ "token": "a.b-c" }));
     let config = parse(&text).unwrap().config();
