@@ -196,3 +196,42 @@ fn span(asked: &Asked) -> Span {
         http.response.status_code = Empty,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use prometheus_client::encoding::text;
+    use tower::{ServiceExt, service_fn};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_to_workload_clusters_are_counted_by_verb_and_answer_whatever_they_are_about() {
+        let mut registry = Registry::default();
+        let layer = TrafficLayer::new(Traffic::register_of_workloads(&mut registry));
+        for (path, code) in [
+            ("/api/v1/namespaces/n/configmaps/a", 200_u16),
+            ("/apis/apps/v1/namespaces/n/deployments/a", 200),
+            ("/api/v1/namespaces/n/configmaps/a", 403),
+        ] {
+            let server = service_fn(move |_: Request<Body>| async move {
+                let answer = Response::builder().status(code).body(());
+                Ok::<_, Infallible>(answer.unwrap())
+            });
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            layer.layer(server).oneshot(request).await.unwrap();
+        }
+        let mut page = String::new();
+        text::encode(&mut page, &registry).unwrap();
+        let mut counted: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
+        counted.sort_unstable();
+        assert_eq!(
+            counted,
+            [
+                "workload_requests_total{verb=\"get\",code=\"200\"} 2",
+                "workload_requests_total{verb=\"get\",code=\"403\"} 1",
+            ]
+        );
+    }
+}
