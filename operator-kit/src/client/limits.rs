@@ -231,9 +231,11 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
     use std::io;
 
     use http_body_util::{BodyExt, Full, StreamBody};
+    use tower::{ServiceExt, service_fn};
 
     use super::*;
 
@@ -265,6 +267,23 @@ mod tests {
         assert_eq!(told, words);
         let body = limited(Full::new(Bytes::from_static(b"1234")), Limit::Whole { limit: 4 });
         assert_eq!(body.collect().await.unwrap().to_bytes(), "1234");
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_discovery_may_be_larger_than_an_object() {
+        let large = Bytes::from(vec![b' '; OBJECT_LIMIT + 1]);
+        let is_read = async |path: &str| {
+            let large = large.clone();
+            let server = service_fn(move |_: Request<Body>| {
+                let large = large.clone();
+                async move { Ok::<_, Infallible>(Response::new(Full::new(large))) }
+            });
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let answer = LimitsLayer.layer(server).oneshot(request).await.unwrap();
+            answer.into_body().collect().await.is_ok()
+        };
+        assert!(is_read("/apis").await);
+        assert!(!is_read("/api/v1/pods").await);
     }
 
     #[tokio::test]
