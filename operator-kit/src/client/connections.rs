@@ -323,6 +323,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn dry_runs_that_hang_keep_no_reads_of_their_kind() {
+        const STACKS: &str = "/apis/a.io/v1/namespaces/n/stacks";
+        let layer = ConnectionsLayer::new(CONNECTIONS);
+        let ask = |method, path: &str| ask(&layer, "/stacks/", method, path);
+        for _ in 0..3 * CONNECTIONS {
+            tokio::spawn(ask(Method::PATCH, &format!("{STACKS}/one?dryRun=All")));
+        }
+        tokio::task::yield_now().await;
+        let answer = timeout(SOON, ask(Method::GET, STACKS)).await;
+        answer.expect("it does not wait for those that hang").unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn kinds_that_hang_together_keep_no_connection_from_others() {
         let layer = ConnectionsLayer::new(CONNECTIONS);
         let ask = |method, path: &str| ask(&layer, "/hung", method, path);
