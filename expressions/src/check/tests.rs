@@ -77,7 +77,8 @@ fn what_is_right_leaves_nothing_to_say() {
         "d.status.conditions.exists(c, c.type == 'Available' && c.status == \"True\")",
         "d.spec.template.spec.containers.all(c, c.ports.exists(p, p.containerPort == 53 || p.name == 'dns'))",
         "d.metadata.labels['app.kubernetes.io/name'] == 'a' && d.metadata.labels.app == 'a'",
-        "d.metadata.labels.exists(key, key.startsWith('app'))",
+        "d.metadata.labels.exists(key, key.startsWith('app')) && 'app' in d.metadata.labels",
+        "d.metadata.labels.size() > 0 && d.status.conditions.size() > 0",
         "has(d.status.readyReplicas) && d.status.readyReplicas > 0",
         "size(s.spec.ports) > 0 && s.spec.ports[0].targetPort == 80 && s.spec.ports[0].targetPort == 'web'",
         "timestamp(d.metadata.creationTimestamp) < timestamp('2025-01-01T00:00:00Z') + duration('1h')",
@@ -185,6 +186,26 @@ fn a_literal_of_the_wrong_type_is_an_error() {
 }
 
 #[test]
+fn the_keys_of_a_map_are_texts() {
+    for (text, expected) in [
+        (
+            "1 in d.metadata.labels",
+            "1:1 Error 1 in d.metadata.labels: looks for an integer in a string, where it never is",
+        ),
+        (
+            "d.metadata.labels.exists(key, key == 1)",
+            "1:31 Error key == 1: compares a string with an integer, which are never equal",
+        ),
+        (
+            "d.spec.exists(key, key == 1)",
+            "1:20 Error key == 1: compares a string with an integer, which are never equal",
+        ),
+    ] {
+        assert_eq!(told(text), expected, "{text}");
+    }
+}
+
+#[test]
 fn what_an_operand_cannot_be_asked_is_an_error() {
     for (text, expected) in [
         (
@@ -234,6 +255,10 @@ fn a_value_that_a_field_cannot_have_is_an_error_where_the_whole_needs_it() {
         (
             "r.spec.parts.exists(p, p.state == 'Redy')",
             "1:24 Error r.spec.parts[].state: is never \"Redy\" but one of Ready, Gone: did you mean Ready?",
+        ),
+        (
+            "r.spec.parts.exists_one(p, p.state == 'Redy')",
+            "1:28 Error r.spec.parts[].state: is never \"Redy\" but one of Ready, Gone: did you mean Ready?",
         ),
     ] {
         assert_eq!(told(text), expected, "{text}");

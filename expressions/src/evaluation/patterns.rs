@@ -139,6 +139,8 @@ mod tests {
         assert_eq!(found("abc", r"\Q.\E"), Some(false));
         assert_eq!(found("é", r"^\W$"), Some(true));
         assert_eq!(found("a b", r"^a[^\S]b$"), Some(true));
+        assert_eq!(found("a b\tc", r"^a\sb[\s]c$"), Some(true));
+        assert_eq!(found("a\u{b}b", r"^a\sb$"), Some(false));
     }
 
     #[test]

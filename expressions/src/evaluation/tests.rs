@@ -76,6 +76,10 @@ fn values_are_told_of_every_kind_of_conjunct() {
         ),
         ("has(d.status.phase)", vec![]),
         (
+            "d.spec.replicas == 2 ? d.spec.paused : true",
+            vec![side("d.spec.replicas", "2")],
+        ),
+        (
             "d.spec == {}",
             vec![side("d.spec", "{\"paused\":false,\"replicas\":2}")],
         ),
@@ -128,6 +132,22 @@ fn what_is_missing_is_told_by_its_path_from_the_object_on() {
 }
 
 #[test]
+fn the_path_of_what_is_missing_begins_where_each_variable_was_bound() {
+    let objects = BTreeMap::from([(
+        "o".to_owned(),
+        Some(json!({"parts": [{"ports": [{"name": "dns"}, {}]}], "others": [1]})),
+    )]);
+    for text in [
+        "o.parts.all(x, x.ports.all(y, o.others.all(x, y.name == 'dns')))",
+        "o.parts.all(x, x.ports.all(x, x.name == 'dns'))",
+    ] {
+        let path = "o.parts[0].ports[1].name".to_owned();
+        let outcome = evaluate(&parse(text).expect(text), &objects, STEPS);
+        assert_eq!(outcome, Outcome::Missing(Missing::Path { path }), "{text}");
+    }
+}
+
+#[test]
 fn a_false_conjunct_is_told_before_what_is_missing() {
     let (conjunct, _) = failing("d.status.phase == 'Ready' && d.spec.replicas == 5");
     assert_eq!(conjunct, "d.spec.replicas == 5");
@@ -154,6 +174,70 @@ fn types_that_do_not_fit_are_wrong_with_position_and_part() {
     );
     assert!(matches!(of("d.spec.replicas"), Outcome::Wrong { .. }));
     assert!(matches!(of("unknown.spec"), Outcome::Wrong { .. }));
+}
+
+#[test]
+fn lists_and_maps_of_different_sizes_are_different_whichever_is_on_the_left() {
+    for text in [
+        "d.status.conditions.map(c, c.type) == ['Available']",
+        "['Available'] == d.status.conditions.map(c, c.type)",
+        "d.spec == {'replicas': 2}",
+        "{'replicas': 2} == d.spec",
+    ] {
+        assert!(matches!(of(text), Outcome::Fails { .. }), "{text}");
+        let different = text.replace("==", "!=");
+        assert_eq!(of(&different), Outcome::Holds, "{different}");
+    }
+}
+
+#[test]
+fn bool_takes_the_words_that_go_takes_and_no_others() {
+    let of_word = |word: &str| of(&format!("bool('{word}')"));
+    for word in ["1", "t", "T", "TRUE", "true", "True"] {
+        assert_eq!(of_word(word), Outcome::Holds, "{word}");
+    }
+    for word in ["0", "f", "F", "FALSE", "false", "False"] {
+        assert!(matches!(of_word(word), Outcome::Fails { .. }), "{word}");
+    }
+    for word in ["", "yes", "no", "fALSE", " false"] {
+        assert!(matches!(of_word(word), Outcome::Wrong { .. }), "{word:?}");
+    }
+}
+
+#[test]
+fn timestamps_are_the_same_moment_whatever_their_distance_from_utc() {
+    for text in [
+        "timestamp('2024-02-29T12:00:00-05:00') == timestamp('2024-02-29T17:00:00Z')",
+        "timestamp('2024-02-29T12:00:00+05:30') == timestamp('2024-02-29T06:30:00Z')",
+        "timestamp('2024-12-31T23:30:00-01:00') == timestamp('2025-01-01T00:30:00Z')",
+        "string(timestamp('2024-02-29T12:00:00-05:00')) == '2024-02-29T12:00:00-05:00'",
+    ] {
+        assert_eq!(of(text), Outcome::Holds, "{text}");
+    }
+}
+
+#[test]
+fn a_time_that_no_clock_shows_is_no_timestamp() {
+    for time in ["24:00:00Z", "23:60:00Z", "23:59:60Z", "23:59:61Z"] {
+        let text = format!("timestamp('2016-12-31T{time}') > timestamp(0)");
+        let Outcome::Wrong { message } = of(&text) else {
+            panic!("{text}: it is one");
+        };
+        assert!(message.ends_with("of a text that says none"), "{text}: {message}");
+    }
+}
+
+#[test]
+fn the_exponent_of_a_number_has_a_sign_or_none() {
+    for text in [
+        "1e-3 == 0.001",
+        "25E-1 == 2.5",
+        "1e+3 == 1000.0",
+        "1.5e2 == 150.0",
+        "d.spec.replicas > 1e-3",
+    ] {
+        assert_eq!(of(text), Outcome::Holds, "{text}");
+    }
 }
 
 /// What an evaluation of a list of a thousand numbers and a text of a megabyte may take on a slow machine that does other things too.

@@ -123,6 +123,39 @@ fn what_an_api_server_publishes_comes_before_the_table_and_definitions_before_bo
 }
 
 #[test]
+fn an_integer_or_string_is_known_as_an_api_server_publishes_it() {
+    let mut schemas = Schemas::without_table();
+    schemas.add_openapi(json!({"components": {"schemas": {
+        "ring": {
+            "type": "object",
+            "x-kubernetes-group-version-kind": [{"group": "example.org", "version": "v1", "kind": "Ring"}],
+            "properties": {"port": {"$ref": "#/components/schemas/intstr.IntOrString"}}
+        },
+        "intstr.IntOrString": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}
+    }}}));
+    let port = shape(&schemas, "example.org/v1", "Ring", "port");
+    assert!(matches!(port, Shape::IntOrText), "{port:?}");
+}
+
+#[test]
+fn each_version_of_a_definition_has_the_fields_of_its_own() {
+    let version = |name: &str, field: &str| {
+        let spec = json!({"type": "object", "properties": {field: {"type": "integer"}}});
+        json!({"name": name, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    };
+    let versions = [version("v1", "old"), version("v2", "new")];
+    let mut schemas = Schemas::built_in();
+    schemas.add_definition(json!({"spec": {"group": "example.org", "names": {"kind": "Ring"}, "versions": versions}}));
+    for (version, field) in [("example.org/v1", "old"), ("example.org/v2", "new")] {
+        let Shape::Object(fields) = shape(&schemas, version, "Ring", "spec") else {
+            panic!("{version}: spec is no object");
+        };
+        assert_eq!(fields.names().collect::<Vec<_>>(), [field], "{version}");
+    }
+    assert!(schemas.of(&ObjectKind::new("example.org/v3", "Ring")).is_none());
+}
+
+#[test]
 fn what_is_no_definition_and_no_document_describes_nothing() {
     let mut schemas = Schemas::built_in();
     for nonsense in [
