@@ -1,5 +1,7 @@
 //! Regular expressions. The language has those of RE2; what is written differently here, or means something else, is translated.
 
+use std::{iter::Peekable, str::Chars};
+
 use regex::{Regex, RegexBuilder};
 
 use super::{budget::Budget, operators::Problem};
@@ -46,7 +48,8 @@ fn made(pattern: &str) -> Option<Regex> {
     builder.build().ok()
 }
 
-/// `\d`, `\w`, `\s` and `\b` are about ASCII in RE2, and a bracket or `&&` in a class are nothing but characters.
+/// `\d`, `\w`, `\s` and `\b` are about ASCII in RE2; a bracket, `&&` or a minus behind one of these in a class are nothing but characters, and so is a brace that
+/// does not say how often.
 fn translated(pattern: &str) -> String {
     let mut translated = String::with_capacity(pattern.len());
     let mut in_class = false;
@@ -55,7 +58,7 @@ fn translated(pattern: &str) -> String {
         match character {
             '\\' => match characters.next() {
                 Some('Q') if !in_class => quote(&mut characters, &mut translated),
-                Some(escaped) => escape(escaped, in_class, &mut translated),
+                Some(escaped) => escape(escaped, in_class, &mut characters, &mut translated),
                 None => translated.push('\\'),
             },
             '[' if !in_class => {
@@ -84,14 +87,25 @@ fn translated(pattern: &str) -> String {
                 translated.push(']');
             }
             '&' | '~' if in_class => translated.extend(['\\', character]),
+            '{' if !in_class && !is_count(characters.clone()) => translated.push_str("\\{"),
             _ => translated.push(character),
         }
     }
     translated
 }
 
+/// Whether a brace before this says how often: `2}`, `2,}` or `2,3}`.
+fn is_count(mut following: Peekable<Chars<'_>>) -> bool {
+    let mut count = String::new();
+    while let Some(character) = following.next_if(|character| character.is_ascii_digit() || *character == ',') {
+        count.push(character);
+    }
+    let (least, most) = count.split_once(',').unwrap_or((count.as_str(), ""));
+    following.next() == Some('}') && !least.is_empty() && !most.contains(',')
+}
+
 /// Everything up to `\E` stands for itself.
-fn quote(characters: &mut std::iter::Peekable<std::str::Chars<'_>>, translated: &mut String) {
+fn quote(characters: &mut Peekable<Chars<'_>>, translated: &mut String) {
     let mut quoted = String::new();
     while let Some(character) = characters.next() {
         if character == '\\' && characters.next_if_eq(&'E').is_some() {
@@ -102,7 +116,8 @@ fn quote(characters: &mut std::iter::Peekable<std::str::Chars<'_>>, translated: 
     translated.push_str(&regex::escape(&quoted));
 }
 
-fn escape(escaped: char, in_class: bool, translated: &mut String) {
+/// What a backslash and this character mean, and of what follows so much as belongs to it.
+fn escape(escaped: char, in_class: bool, characters: &mut Peekable<Chars<'_>>, translated: &mut String) {
     let class = match escaped {
         'd' => "0-9",
         'w' => "0-9A-Za-z_",
@@ -113,12 +128,18 @@ fn escape(escaped: char, in_class: bool, translated: &mut String) {
         'b' if !in_class => return translated.push_str("(?-u:\\b)"),
         // Elsewhere these are the boundaries of words.
         '<' | '>' => return translated.push(escaped),
+        // A name or a number in braces.
+        'p' | 'P' | 'x' if characters.next_if_eq(&'{').is_some() => return translated.extend(['\\', escaped, '{']),
         _ => return translated.extend(['\\', escaped]),
     };
     if in_class && !class.starts_with('^') {
         translated.push_str(class);
     } else {
         translated.extend(["[", class, "]"]);
+    }
+    // It would begin a range with the last character of the class.
+    if in_class && characters.next_if_eq(&'-').is_some() {
+        translated.push_str("\\-");
     }
 }
 
@@ -141,6 +162,27 @@ mod tests {
         assert_eq!(found("a b", r"^a[^\S]b$"), Some(true));
         assert_eq!(found("a b\tc", r"^a\sb[\s]c$"), Some(true));
         assert_eq!(found("a\u{b}b", r"^a\sb$"), Some(false));
+    }
+
+    #[test]
+    fn a_brace_that_counts_nothing_and_a_minus_behind_a_class_are_characters() {
+        for (text, pattern, expected) in [
+            (r#"{"ready":1}"#, r#"^{"ready":\d}$"#, true),
+            ("{}", "^{}$", true),
+            ("a{,2}", "^a{,2}$", true),
+            ("a{2,3,4}", "^a{2,3,4}$", true),
+            ("aaabb", "^a{1,3}b{2}c{0,}$", true),
+            ("aaaabb", "^a{1,3}b{2}$", false),
+            ("Aé", r"^\x{41}\p{L}$", true),
+            ("a-b.c", r"^[\w-.]+$", true),
+            ("a-b", r"^[\w-]+$", true),
+            ("-", r"^[\s-~]$", true),
+            ("m", r"^[\s-~]$", false),
+            (".", r"^[\d--/]$", true),
+        ] {
+            let found = matches(&Budget::new(1_000_000), text, pattern).ok();
+            assert_eq!(found, Some(expected), "{text} {pattern}");
+        }
     }
 
     #[test]
