@@ -228,6 +228,20 @@ fn a_time_that_no_clock_shows_is_no_timestamp() {
 }
 
 #[test]
+fn a_distance_from_utc_of_a_day_or_more_is_no_time_zone() {
+    for zone in ["24:00", "-24:00", "-2147483648:00", "01:60"] {
+        let text = format!("timestamp('2024-02-29T12:00:00Z').getHours('{zone}') == 12");
+        let Outcome::Wrong { message } = of(&text) else {
+            panic!("{text}: it is one");
+        };
+        assert!(
+            message.ends_with("names a time zone that does not exist"),
+            "{text}: {message}"
+        );
+    }
+}
+
+#[test]
 fn the_exponent_of_a_number_has_a_sign_or_none() {
     for text in [
         "1e-3 == 0.001",

@@ -55,7 +55,7 @@ impl Moment {
         let offset = match name.split_once(':') {
             Some((hours, minutes)) => {
                 let (whole, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-                if whole.abs() > 23 || !(0..=59).contains(&minutes) {
+                if !(-23..=23).contains(&whole) || !(0..=59).contains(&minutes) {
                     return None;
                 }
                 let seconds = (whole.abs() * 60 + minutes) * 60;
