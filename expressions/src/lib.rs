@@ -11,6 +11,7 @@
 //! # Why it ends
 //! Whoever makes a release writes the expression, and whoever may write into the workload cluster writes the objects. Neither may occupy a worker:
 //! - a text has at most [`LONGEST_TEXT`] bytes and its tree is at most [`DEEPEST`] deep, so that no walk of it exhausts a stack;
+//! - it has at most [`MOST_LISTS`] lists, maps and macros, so that no walk of a value does;
 //! - every visit of a node, every element that is walked over, copied or compared, and every few bytes of a text that is copied, compared or searched
 //!   take from one budget ([`STEPS`]), before the work is done. What is spent bounds time and memory at once, whatever is nested in what;
 //! - a pattern is short and its automaton small; searching with it takes time linear in the text, which is paid for like the rest.
@@ -26,4 +27,4 @@ pub use check::{Finding, Severity, check};
 pub use evaluation::{Missing, Outcome, STEPS, Side, evaluate};
 pub use nearest::{instead, nearest};
 pub use schemas::{ObjectKind, Schemas, part_of};
-pub use syntax::{DEEPEST, Expression, LONGEST_TEXT, ParseError, Position, is_variable, parse};
+pub use syntax::{DEEPEST, Expression, LONGEST_TEXT, MOST_LISTS, ParseError, Position, is_variable, parse};

@@ -20,6 +20,10 @@ pub const LONGEST_TEXT: usize = 16 * 1024;
 /// row makes it deeper. A walk of a tree takes some kilobytes of stack for each level when it is not optimised.
 pub const DEEPEST: usize = 100;
 
+/// Lists, maps and macros that an expression may have. Each can make a value one level deeper, also in a row where the tree is flat; who compares or drops a value
+/// goes as deep as it is.
+pub const MOST_LISTS: usize = 256;
+
 /// An expression that was understood.
 #[derive(Clone, Debug)]
 pub struct Expression {
@@ -108,6 +112,12 @@ pub enum ParseError {
         /// Where that begins.
         position: Position,
     },
+    /// More lists, maps and macros than [`MOST_LISTS`].
+    #[error("{position}: there are more than {MOST_LISTS} lists, maps and macros: split it into several stages")]
+    TooManyLists {
+        /// Where the first begins that is too much.
+        position: Position,
+    },
     /// A character or literal that does not exist in the language.
     #[error("{position}: {problem}")]
     Token {
@@ -133,9 +143,10 @@ impl ParseError {
     pub fn position(&self) -> Option<Position> {
         match self {
             Self::TooLong { .. } => None,
-            Self::TooDeep { position } | Self::Token { position, .. } | Self::Unexpected { position, .. } => {
-                Some(*position)
-            }
+            Self::TooDeep { position }
+            | Self::TooManyLists { position }
+            | Self::Token { position, .. }
+            | Self::Unexpected { position, .. } => Some(*position),
         }
     }
 

@@ -293,6 +293,15 @@ fn hostile_expressions_end_within_the_budget() {
 }
 
 #[test]
+fn the_deepest_value_that_an_expression_can_make_is_compared_and_shown() {
+    let deeper = format!(".map(x, {}x{})", "[".repeat(60), "]".repeat(60));
+    let deepest = format!("[0]{}", deeper.repeat(4));
+    assert_eq!(of(&format!("[{deepest}].all(x, x == x)")), Outcome::Holds);
+    let (_, sides) = failing(&format!("{deepest} == []"));
+    assert!(sides[0].1.starts_with("[[[["), "{sides:?}");
+}
+
+#[test]
 fn what_stages_wait_for_is_far_within_the_budget() {
     let pods: Vec<_> = (0..1000).map(|_| deployment()).collect();
     let objects = BTreeMap::from([("list".to_owned(), Some(json!({"items": pods})))]);

@@ -1,7 +1,7 @@
 //! The grammar, as a walk from left to right that knows how tightly each operator binds. Recursion is counted before it happens.
 
 use super::{
-    DEEPEST, ParseError, Position,
+    DEEPEST, MOST_LISTS, ParseError, Position,
     tokens::{Token, Word},
     tree::{Kind, Literal, Macro, Node, Operator},
 };
@@ -49,6 +49,8 @@ pub(super) struct Parser<'t> {
     next: usize,
     /// How many expressions within expressions are being read.
     nested: usize,
+    /// How many lists, maps and macros were read.
+    lists: usize,
 }
 
 type Parsed<T = Node> = Result<T, ParseError>;
@@ -61,6 +63,7 @@ impl<'t> Parser<'t> {
             tokens,
             next: 0,
             nested: 0,
+            lists: 0,
         }
     }
 
@@ -395,10 +398,16 @@ impl<'t> Parser<'t> {
         last.map_or(0, |token| token.end)
     }
 
-    fn node(&self, start: usize, kind: Kind) -> Parsed {
+    fn node(&mut self, start: usize, kind: Kind) -> Parsed {
         let below = kind.children().iter().map(|child| child.depth).max().unwrap_or(0);
         if below >= DEEPEST {
             return Err(self.too_deep(start));
+        }
+        self.lists += usize::from(matches!(kind, Kind::List(_) | Kind::Map(_) | Kind::Macro { .. }));
+        if self.lists > MOST_LISTS {
+            return Err(ParseError::TooManyLists {
+                position: Position::of(self.text, start),
+            });
         }
         Ok(Node {
             start,

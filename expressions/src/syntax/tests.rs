@@ -2,7 +2,7 @@ use proptest::prelude::{ProptestConfig, any, prop_oneof, proptest};
 use proptest::strategy::Strategy;
 use proptest::test_runner::RngSeed;
 
-use super::{DEEPEST, LONGEST_TEXT, ParseError, is_variable, parse};
+use super::{DEEPEST, LONGEST_TEXT, MOST_LISTS, ParseError, is_variable, parse};
 
 fn refusal(text: &str) -> String {
     parse(text).expect_err(text).to_string()
@@ -86,6 +86,22 @@ fn a_row_that_makes_a_deep_tree_is_refused_and_a_row_of_conditions_is_not() {
     for row in ["true && ", "true || ", "!"] {
         assert!(parse(&format!("{}true", row.repeat(2000))).is_ok(), "{row}");
     }
+}
+
+#[test]
+fn more_lists_maps_and_macros_than_a_value_may_be_deep_are_refused() {
+    let deeper = format!(".map(x, {}x{})", "[".repeat(40), "]".repeat(40));
+    let one_more = MOST_LISTS + 1;
+    for text in [
+        format!("[0]{} == []", deeper.repeat(50)),
+        format!("true{}", " && 1 in [1]".repeat(one_more)),
+        format!("true{}", " && 1 in {1: 1}".repeat(one_more)),
+        format!("true{}", " && a.all(x, x)".repeat(one_more)),
+    ] {
+        let error = parse(&text).expect_err(&text);
+        assert!(matches!(error, ParseError::TooManyLists { .. }), "{text}: {error}");
+    }
+    assert!(parse(&format!("true{}", " && 1 in [1]".repeat(MOST_LISTS))).is_ok());
 }
 
 #[test]
