@@ -43,7 +43,8 @@ fn computed(child: &Child) -> Option<Duration> {
     let end = Instant::now() + END;
     let path = format!("/proc/{}/stat", child.id());
     loop {
-        let (state, computed) = read(&fs::read_to_string(&path).ok()?)?;
+        let status = fs::read_to_string(&path).ok()?;
+        let (state, computed) = read(&status)?;
         if state == "Z" || Instant::now() >= end {
             return Some(computed);
         }
