@@ -76,13 +76,36 @@ pub(crate) fn is_predecessors(live: &DynamicObject) -> bool {
     belongs(live, "") == Belongs::Predecessor
 }
 
-/// The managers besides ours that have written to an object (its status apart), sorted.
+/// The managers besides ours that have written to an object (its status apart), sorted. Whoever scales it has.
 pub(super) fn other_managers(live: &DynamicObject) -> Vec<String> {
     let entries = live.metadata.managed_fields.iter().flatten();
     let others: BTreeSet<String> = entries
-        .filter(|entry| entry.subresource.as_deref().unwrap_or_default().is_empty())
+        .filter(|entry| entry.subresource.as_deref() != Some("status"))
         .filter_map(|entry| entry.manager.clone())
         .filter(|manager| manager != labels::FIELD_MANAGER)
         .collect();
     others.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whoever_scales_an_object_is_named_and_whoever_reports_its_status_is_not() {
+        let entry = |manager: &str, subresource: &str| json!({ "manager": manager, "operation": "Update", "subresource": subresource });
+        let managed = [
+            entry("kubectl", "scale"),
+            entry("kube-controller-manager", "status"),
+            json!({ "manager": "k9s", "operation": "Update" }),
+            json!({ "manager": labels::FIELD_MANAGER, "operation": "Apply" }),
+        ];
+        let live = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "agent", "managedFields": managed },
+        });
+        let live: DynamicObject = serde_json::from_value(live).unwrap();
+        assert_eq!(other_managers(&live), ["k9s", "kubectl"]);
+    }
 }

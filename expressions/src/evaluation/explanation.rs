@@ -43,7 +43,18 @@ fn collect<'a>(walk: &Walk<'a>, node: &'a Node, found: &mut Vec<Side>) {
         }
         Kind::Macro { range, .. } => show(walk, range, found),
         Kind::Name(_) | Kind::Select { .. } | Kind::Not(_) | Kind::Index { .. } => show(walk, node, found),
-        Kind::Choice { condition, .. } => collect(walk, condition, found),
+        Kind::Choice {
+            condition,
+            then,
+            otherwise,
+        } => {
+            collect(walk, condition, found);
+            match walk.value(condition, Scope::TOP) {
+                Ok(Value::Bool(true)) => collect(walk, then, found),
+                Ok(Value::Bool(false)) => collect(walk, otherwise, found),
+                _ => {}
+            }
+        }
         Kind::Literal(_) | Kind::Has { .. } | Kind::List(_) | Kind::Map(_) | Kind::Negate(_) | Kind::Binary { .. } => {}
     }
 }

@@ -77,7 +77,11 @@ fn values_are_told_of_every_kind_of_conjunct() {
         ("has(d.status.phase)", vec![]),
         (
             "d.spec.replicas == 2 ? d.spec.paused : true",
-            vec![side("d.spec.replicas", "2")],
+            vec![side("d.spec.replicas", "2"), side("d.spec.paused", "false")],
+        ),
+        (
+            "d.spec.replicas > 2 ? d.spec.paused : d.status.readyReplicas == 2",
+            vec![side("d.spec.replicas", "2"), side("d.status.readyReplicas", "1")],
         ),
         (
             "d.spec == {}",

@@ -17,13 +17,16 @@ pub struct ForeignOwner {
     pub fields: Vec<String>,
 }
 
+/// Whoever writes it reports of an object and decides nothing about it. Other subresources are ways to the object itself: by `scale` somebody sets replicas.
+const STATUS: &str = "status";
+
 /// Everybody but `field_manager` who owns at least one field that `intent` sets; sorted by name.
 ///
 /// Owners of a map or list as such (and not of what is in it) do not count: that says only who created it.
 pub(super) fn foreign_owners(managed: &[ManagedFieldsEntry], intent: &Value, field_manager: &str) -> Vec<ForeignOwner> {
     let mut owners: Vec<ForeignOwner> = managed
         .iter()
-        .filter(|entry| entry.manager.as_deref() != Some(field_manager) && entry.subresource.is_none())
+        .filter(|entry| entry.manager.as_deref() != Some(field_manager) && entry.subresource.as_deref() != Some(STATUS))
         .filter_map(|entry| {
             let mut fields = Vec::new();
             collect(entry.fields_v1.as_ref()?.0.as_object()?, intent, "", &mut fields);
@@ -109,6 +112,21 @@ mod tests {
             ..written
         };
         assert_eq!(foreign_owners(&[written], &intent, "us"), []);
+    }
+
+    #[test]
+    fn whoever_scales_owns_the_replicas() {
+        let intent = json!({ "spec": { "replicas": 2 } });
+        let scaled = ManagedFieldsEntry {
+            subresource: Some("scale".to_owned()),
+            ..entry("kubectl", json!({ "f:spec": { "f:replicas": {} } }))
+        };
+        let owners = foreign_owners(&[scaled], &intent, "us");
+        let told: Vec<_> = owners
+            .iter()
+            .map(|owner| (owner.manager.as_str(), &owner.fields))
+            .collect();
+        assert_eq!(told, [("kubectl", &vec!["/spec/replicas".to_owned()])]);
     }
 
     #[test]
