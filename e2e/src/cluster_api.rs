@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 pub use self::{
-    process::Manager,
+    process::{Manager, webhooks_are_asked},
     release::{Provider, Release},
 };
 use crate::{ControlPlane, Identity, Journey};

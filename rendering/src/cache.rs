@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_threads_have_rendered_takes_the_room_of_one_rendering() {
+    fn what_is_kept_twice_takes_the_room_of_one_rendering() {
         let cache = Cache::new(2000);
         for chart in ["a", "a", "b"] {
             cache.insert(key(chart), &rendered(1000));

@@ -118,7 +118,7 @@ fn the_folder_of_a_stage_renders_as_its_chart_without_what_it_ignores() {
 }
 
 #[test]
-fn charts_of_one_archive_are_told_apart_by_their_folders() {
+fn charts_of_different_identities_are_not_taken_for_each_other() {
     let renderer = Renderer::new(0);
     for folder in ["cni", "ccm"] {
         let namespace = NAMESPACE.replace("pier", folder);

@@ -45,7 +45,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Starts the manager of a provider for the whole control plane, which nobody shares, and returns when it reconciles, defaults, checks and
+    /// Starts the manager of a provider for the whole control plane, and returns when it reconciles, defaults, checks and
     /// converts. Its CRDs take the place of those of the same names that are installed.
     ///
     /// Topologies and runtime extensions are on. It may ask the API server as often as it likes: with its own limit of 20 requests a
@@ -209,7 +209,7 @@ async fn configure(client: &Client, configuration: &Value) -> Result<()> {
 /// both. Nothing is stored.
 ///
 /// A health check of machines is about nothing else that has to be there. (A Cluster is about its class, for which a webhook waits for seconds.)
-async fn webhooks_are_asked(client: &Client) -> Result<()> {
+pub async fn webhooks_are_asked(client: &Client) -> Result<()> {
     let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta1", "MachineHealthCheck");
     let api = Api::<DynamicObject>::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind));
     let dry = PostParams {

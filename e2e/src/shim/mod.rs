@@ -109,7 +109,8 @@ struct Direction {
 
 impl Shim {
     /// Starts one that looks after every Cluster of its kinds in a management cluster, which has Cluster API's CRDs and [its own](install). The API server
-    /// of all workload clusters is this one, unless [`Shim::serve`] or [`PlayedCluster::serve`] says another. As with Cluster API itself, a control plane has one of them.
+    /// of all workload clusters is this one, unless [`Shim::serve`] or [`PlayedCluster::serve`] says another. As with Cluster API itself, a control plane
+    /// has one of them.
     pub async fn start(management: &Access, workload: &Workload) -> Result<Self> {
         let admin = management.client(&Identity::Admin).await?;
         rights::grant_in_management(&admin).await?;

@@ -1,6 +1,9 @@
 //! What every course here stands on, and the steps that many of them take.
 
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, resume_unwind},
+    sync::Arc,
+};
 
 use anyhow::{Context, Result, ensure};
 use crds::{
@@ -22,6 +25,7 @@ use e2e::{
     storm::rules,
     webhooks::Certificates,
 };
+use futures::FutureExt;
 use kube::{
     Api,
     api::{DynamicObject, Patch, PatchParams},
@@ -55,7 +59,7 @@ pub(crate) struct Ground {
 }
 
 /// Runs one course in a namespace of its own, with Cluster API of this minor, the shim and our operator, which Cluster API asks. A minor that is not among
-///  those [`for journeys`](Release::for_journeys) is passed over.
+/// those [`for journeys`](Release::for_journeys) is passed over.
 pub(crate) fn course(release: Release, run: impl AsyncFnOnce(&mut Journey, &mut Ground) -> Result<()>) -> Result<()> {
     course_of(Scope::One, release, run)
 }
@@ -101,12 +105,14 @@ pub(crate) fn course_of(
             }
             let begun = journey.mark().await?;
             let mut ground = Ground::prepare(journey, Arc::clone(&management)).await?;
-            let ended = run(journey, &mut ground).await;
-            if ended.is_err() {
+            // Others go on in the same control plane: what panics has to be cleared away, too.
+            let ended = AssertUnwindSafe(run(journey, &mut ground)).catch_unwind().await;
+            if !matches!(ended, Ok(Ok(()))) {
                 ground.dump(journey).await;
             }
-            let troubles = management.shim.troubles();
-            let left = management.leave(journey).await;
+            let troubles = ground.troubles();
+            let left = management.leave(journey, &ground.home).await;
+            let ended = ended.unwrap_or_else(|panic| resume_unwind(panic));
             ended.with_context(|| format!("{troubles:#?}"))?;
             rules::conditions(&journey.requests_since(begun).await?)?;
             left
@@ -149,6 +155,21 @@ impl Ground {
             dump.call_off();
         }
         eprintln!("both clusters are in {}", place.display());
+    }
+
+    /// The Cluster is to be in this namespace, and not in that of the journey.
+    pub(crate) async fn settle_in(&mut self, namespace: String) -> Result<()> {
+        let served = Workload::at(self.workload.access()).await?;
+        self.management.shim.serve(&namespace, &served);
+        self.home = namespace;
+        Ok(())
+    }
+
+    /// Why the shim failed at the Clusters here when it looked last.
+    fn troubles(&self) -> Vec<String> {
+        let troubles = self.management.shim.troubles().into_iter();
+        let here = troubles.filter(|((namespace, _), _)| *namespace == self.home);
+        here.map(|((_, name), trouble)| format!("{name}: {trouble}")).collect()
     }
 
     /// The Cluster, as the test directs what the providers do with it.

@@ -3,14 +3,20 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use e2e::{
     ControlPlane, Journey, Options,
-    cluster_api::{Manager, Provider, Release},
+    cluster_api::{Manager, Provider, Release, webhooks_are_asked},
+    eventually,
     hooks::extension_configs,
+    journey::SOON,
     shim::{Contract, Shim, Workload, install},
 };
-use kube::api::{DeleteParams, ListParams};
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, TypeMeta},
+    core::GroupVersionKind,
+};
 use tokio::sync::Mutex;
 
 use crate::ground::{CLUSTER_API, extension_of};
@@ -32,9 +38,12 @@ impl Management {
     /// That of all courses on this minor, which the first of them starts.
     pub(crate) async fn shared(release: Release) -> Result<Arc<Self>> {
         let mut shared = SHARED.lock().await;
-        if let Some(known) = shared.get(&release) {
+        if let Some(known) = shared.get(&release)
+            && webhooks_are_asked(&known.control_plane.client()).await.is_ok()
+        {
             return Ok(Arc::clone(known));
         }
+        // There is none, or it has died, which is to be the misfortune of one course.
         let started = Arc::new(Self::start(release).await?);
         shared.insert(release, Arc::clone(&started));
         Ok(started)
@@ -61,16 +70,24 @@ impl Management {
     }
 
     /// Ends what a course has begun. Its Clusters go as Clusters go, while others have theirs: nobody waits for it.
-    pub(crate) async fn leave(&self, journey: &mut Journey) -> Result<()> {
+    pub(crate) async fn leave(&self, journey: &mut Journey, home: &str) -> Result<()> {
         // Some courses end without an operator, and some before Cluster API has heard of one.
         let _ = journey.kill_operator().await;
         let how = DeleteParams::default();
         let _ = extension_configs(&journey.client)
             .delete(extension_of(journey), &how)
             .await;
-        self.shim.forget(&journey.namespace);
-        let clusters = journey.objects(CLUSTER_API, "Cluster");
-        let deleted = clusters.delete_collection(&how, &ListParams::default()).await;
-        deleted.map(drop).context("failed to delete the Clusters of a course")
+        self.shim.forget(home);
+        let kind = GroupVersionKind::try_from(&TypeMeta {
+            api_version: CLUSTER_API.to_owned(),
+            kind: "Cluster".to_owned(),
+        })?;
+        let kind = ApiResource::from_gvk(&kind);
+        let clusters = Api::<DynamicObject>::namespaced_with(journey.client.clone(), home, &kind);
+        // A manager that is busy may answer too late whether they may go.
+        eventually(SOON, "the Clusters of a course to be deleted", async || {
+            clusters.delete_collection(&how, &ListParams::default()).await.map(drop)
+        })
+        .await
     }
 }

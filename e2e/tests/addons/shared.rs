@@ -8,7 +8,7 @@ use crate::ground::{CLUSTER, Ground, Scope, class, course_of, each_of_run};
 /// The extension is for the namespace of the class alone.
 async fn nobody_is_asked(journey: &mut Journey, ground: &mut Ground) -> Result<()> {
     let class = class(journey, "v1", "v1").await?;
-    ground.home = journey.another_namespace().await?;
+    ground.settle_in(journey.another_namespace().await?).await?;
     let mut web = cluster(CLUSTER, &class, "v1.34.0", 1);
     web["metadata"]["namespace"] = ground.home.as_str().into();
     web["spec"]["topology"]["classNamespace"] = journey.namespace.as_str().into();

@@ -116,26 +116,42 @@ fn quote(characters: &mut Peekable<Chars<'_>>, translated: &mut String) {
     translated.push_str(&regex::escape(&quoted));
 }
 
-/// What a backslash and this character mean, and of what follows so much as belongs to it.
-fn escape(escaped: char, in_class: bool, characters: &mut Peekable<Chars<'_>>, translated: &mut String) {
-    let class = match escaped {
+/// The class that is behind a backslash and this letter.
+fn named(letter: char) -> Option<&'static str> {
+    Some(match letter {
         'd' => "0-9",
         'w' => "0-9A-Za-z_",
         's' => "\\t\\n\\f\\r ",
         'D' => "^0-9",
         'W' => "^0-9A-Za-z_",
         'S' => "^\\t\\n\\f\\r ",
+        _ => return None,
+    })
+}
+
+/// What a backslash and this character mean, and of what follows so much as belongs to it.
+fn escape(escaped: char, in_class: bool, characters: &mut Peekable<Chars<'_>>, translated: &mut String) {
+    match escaped {
         'b' if !in_class => return translated.push_str("(?-u:\\b)"),
         // Elsewhere these are the boundaries of words.
         '<' | '>' => return translated.push(escaped),
-        // A name or a number in braces.
-        'p' | 'P' | 'x' if characters.next_if_eq(&'{').is_some() => return translated.extend(['\\', escaped, '{']),
-        _ => return translated.extend(['\\', escaped]),
-    };
-    if in_class && !class.starts_with('^') {
-        translated.push_str(class);
-    } else {
-        translated.extend(["[", class, "]"]);
+        // The number of a character, in braces.
+        'x' if characters.next_if_eq(&'{').is_some() => return translated.extend(['\\', escaped, '{']),
+        'p' | 'P' => {
+            translated.extend(['\\', escaped]);
+            let is_long = characters.peek() == Some(&'{');
+            for character in characters.by_ref() {
+                translated.push(character);
+                if !is_long || character == '}' {
+                    break;
+                }
+            }
+        }
+        _ => match named(escaped) {
+            Some(class) if in_class && !class.starts_with('^') => translated.push_str(class),
+            Some(class) => translated.extend(["[", class, "]"]),
+            None => return translated.extend(['\\', escaped]),
+        },
     }
     // It would begin a range with the last character of the class.
     if in_class && characters.next_if_eq(&'-').is_some() {
@@ -179,6 +195,9 @@ mod tests {
             ("-", r"^[\s-~]$", true),
             ("m", r"^[\s-~]$", false),
             (".", r"^[\d--/]$", true),
+            ("é-2", r"^[\p{L}\p{Nd}-.]+$", true),
+            ("é-", r"^[\pL-]+$", true),
+            ("B", r"^[\x{41}-\x{43}]$", true),
         ] {
             let found = matches(&Budget::new(1_000_000), text, pattern).ok();
             assert_eq!(found, Some(expected), "{text} {pattern}");

@@ -89,7 +89,7 @@ fn a_row_that_makes_a_deep_tree_is_refused_and_a_row_of_conditions_is_not() {
 }
 
 #[test]
-fn more_lists_maps_and_macros_than_a_value_may_be_deep_are_refused() {
+fn more_lists_maps_and_macros_than_allowed_are_refused() {
     let deeper = format!(".map(x, {}x{})", "[".repeat(40), "]".repeat(40));
     let one_more = MOST_LISTS + 1;
     for text in [

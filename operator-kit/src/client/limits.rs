@@ -271,9 +271,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_of_discovery_may_be_larger_than_an_object() {
-        let large = Bytes::from(vec![b' '; OBJECT_LIMIT + 1]);
-        let is_read = async |path: &str| {
-            let large = large.clone();
+        let is_read = async |path: &str, length: usize| {
+            let large = Bytes::from(vec![b' '; length]);
             let server = service_fn(move |_: Request<Body>| {
                 let large = large.clone();
                 async move { Ok::<_, Infallible>(Response::new(Full::new(large))) }
@@ -282,8 +281,9 @@ mod tests {
             let answer = LimitsLayer.layer(server).oneshot(request).await.unwrap();
             answer.into_body().collect().await.is_ok()
         };
-        assert!(is_read("/apis").await);
-        assert!(!is_read("/api/v1/pods").await);
+        assert!(is_read("/apis", OBJECT_LIMIT + 1).await);
+        assert!(!is_read("/api/v1/pods", OBJECT_LIMIT + 1).await);
+        assert!(!is_read("/apis", DISCOVERY_LIMIT + 1).await);
     }
 
     #[tokio::test]

@@ -790,7 +790,11 @@ async fn a_kubeconfig_that_is_refused_leads_nowhere_and_is_told_by_its_field() {
     sleep(Duration::from_hours(1)).await;
     assert!(world.asked("").is_empty());
     let reads = world.secret_reads();
-    assert!(reads <= 25, "{reads}: nothing mends it but another one, which is told");
+    // Once every five minutes, a tenth sooner by chance, and some more at the beginning, when the pauses are short.
+    assert!(
+        reads <= 12 * 2,
+        "{reads}: nothing mends it but another one, which is told"
+    );
     assert!(told.try_recv().is_err(), "the same is said once");
     world.secret("one", 2, "t");
     clusters.kubeconfig_written(("fleet", "one"), "2");

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_objects_may_be_named_as_the_message_says() {
+    fn as_many_objects_as_allowed_may_be_named() {
         let most = vec!["secret/web"; MOST].join(",");
         assert_eq!(values_from(&most).expect("not too many").len(), MOST);
     }

@@ -17,7 +17,8 @@ const TICKS_IN_A_SECOND: u64 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cost {
     pub(super) elapsed: Duration,
-    /// What it and those whose ends it waited for had of the processors; nothing where the system does not tell.
+    /// What it and those whose ends it waited for had of the processors; nothing where the system does not tell. Control planes that end with it, and not
+    /// before, are not among them.
     pub(super) computed: Option<Duration>,
 }
 
@@ -30,10 +31,10 @@ impl Cost {
         }
     }
 
-    /// `2212 s of processors`
+    /// `at least 2212 s of processors`
     pub(super) fn told(self) -> String {
         match self.computed {
-            Some(computed) => format!("{} s of processors", computed.as_secs()),
+            Some(computed) => format!("at least {} s of processors", computed.as_secs()),
             None => String::new(),
         }
     }
@@ -80,7 +81,6 @@ mod tests {
         let cost = Cost::of(&child, begin);
         assert!(child.wait().unwrap().success());
         assert!(cost.computed.unwrap() > Duration::from_millis(20), "{cost:?}");
-        assert!(cost.elapsed > Duration::ZERO);
     }
 
     #[test]
