@@ -8,7 +8,11 @@ use k8s_openapi::api::core::v1::Event;
 use kube::{Api, Resource, api::ListParams, core::NamespaceResourceScope};
 use serde_json::{Value, json};
 
-use super::{Journey, status};
+use super::{Journey, SOON, status};
+use crate::{
+    audit::{AuditEvents, Mark},
+    eventually,
+};
 
 /// What explains every word of the operator.
 const GUIDE: &str = include_str!("../../../docs/reference/reasons.md");
@@ -21,6 +25,17 @@ impl Journey {
         self.stack("harbor", json!({ "versions": ["v1"] })).await?;
         self.release_ready(&tag).await?;
         Ok(tag)
+    }
+
+    /// What the operator wrote since `mark`, which is something. An object is seen to be written a moment before its writer has the answer, and only what was
+    /// answered is in the audit log.
+    pub async fn writes_since(&self, mark: Mark) -> Result<AuditEvents> {
+        eventually(SOON, "a write of the operator", async || {
+            let writes = self.requests_since(mark).await?.writes();
+            ensure!(!writes.is_empty(), "it has written nothing");
+            Ok(writes)
+        })
+        .await
     }
 
     /// Asks for a look at a release and returns it when it was answered. Whatever was changed before was seen then. `word` is another one

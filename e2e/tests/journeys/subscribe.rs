@@ -441,14 +441,14 @@ fn f20_a_stack_that_is_ready_is_not_written_again_and_its_lists_are_sorted() -> 
             .annotate::<ClusterStack>("harbor", "example.com/note", Some("hello"))
             .await?;
         journey.ask_stack("harbor", "now").await?;
-        let writes = journey.requests_since(mark).await?.writes();
+        let writes = journey.writes_since(mark).await?;
         assert_eq!(writes.len(), 1, "the answer itself: {writes:#?}");
         // Another process, whose maps have another order, finds nothing to write either.
         let before = journey.api::<ClusterStack>().get("harbor").await?.status;
         let mark = journey.mark().await?;
         journey.restart_operator().await?;
         let after = journey.ask_stack("harbor", "again").await?.status;
-        let writes = journey.requests_since(mark).await?.writes();
+        let writes = journey.writes_since(mark).await?;
         assert_eq!(writes.len(), 1, "the answer itself: {writes:#?}");
         let lists = |status: Option<ClusterStackStatus>| {
             let status = status.unwrap_or_default();
