@@ -1,7 +1,7 @@
 // One binary, several programs: the first argument chooses.
 //
 // The programs of a Kubernetes control plane and kubectl share nearly all their packages, so one binary is built in the
-// time of one and takes the disk of one. None of them outlives the process that started it: see lifeline.go and guard.go.
+// time of one and takes the disk of one. None of them outlives the process that started it: see lifeline.go.
 package main
 
 import (
@@ -18,11 +18,9 @@ import (
 )
 
 const usage = `usage: controlplane [--exit-with-stdin] PROGRAM [FLAGS...]
-       controlplane guard -- COMMAND [ARGUMENTS...]
 
 PROGRAM is etcd, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl; FLAGS are its own (try --help).
-With --exit-with-stdin the program exits when its standard input ends.
-guard runs any command and kills it when its own standard input ends.`
+With --exit-with-stdin the program exits when its standard input ends.`
 
 func main() {
 	arguments := os.Args[1:]
@@ -47,8 +45,6 @@ func main() {
 	case "kubectl":
 		// Tells by itself what went wrong, and ends with its own status.
 		kubectlutil.CheckErr(cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()))
-	case "guard":
-		os.Exit(guard(arguments[1:]))
 	default:
 		refuse(fmt.Sprintf("controlplane: unknown program %q\n\n%s", arguments[0], usage))
 	}

@@ -2,14 +2,15 @@
 
 use std::{fs, process::Command, time::Duration};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
+use jiff::Timestamp;
 use k8s_openapi::api::{
     coordination::v1::Lease,
-    core::v1::{Node, NodeCondition},
+    core::v1::{Node, NodeCondition, Pod},
 };
 use kube::{
-    Api, Client,
-    api::{DeleteParams, ListParams, PostParams},
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
@@ -29,7 +30,8 @@ pub struct Kwok {
 
 impl Kwok {
     /// Starts one that plays every node of a control plane, also those that others make. Pods come to a node by the scheduler, which only
-    /// runs with [`workloads`](crate::Options::workloads). One that played them before is dropped by now.
+    /// runs with [`workloads`](crate::Options::workloads). One that played them before is dropped by now; Pods that came to nodes since then run when this
+    /// returns.
     pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
         let client = control_plane.client();
         free_nodes(&client).await?;
@@ -60,10 +62,13 @@ impl Kwok {
             .args(["--manage-all-nodes", "--node-lease-duration-seconds", "40"])
             .args(["--server-address", &format!("127.0.0.1:{}", free_port()?)]);
         let log = control_plane.folder().join("kwok.log");
-        Ok(Self {
+        let started = Self {
             process: Process::start(&lab, "kwok", &command, &log)?,
             client,
-        })
+        };
+        let played = pods_are_played(&started.client).await;
+        played.with_context(|| started.process.tail())?;
+        Ok(started)
     }
 
     /// Makes a node of this name and returns when it is ready.
@@ -102,4 +107,27 @@ async fn free_nodes(client: &Client) -> Result<()> {
         .await;
     freed.context("failed to delete the Leases of the nodes")?;
     Ok(())
+}
+
+/// Returns when no Pod waits for the kubelet of its node. A kwok that begins may look at the Pods of a node a moment before it knows that the node is its own:
+/// it passes them over, and does not look again before they change.
+async fn pods_are_played(client: &Client) -> Result<()> {
+    let pods: Api<Pod> = Api::all(client.clone());
+    let on_nodes = ListParams::default().fields("spec.nodeName!=,status.phase=Pending");
+    eventually(READY_DEADLINE, "the Pods that are on nodes to run", async || {
+        let waiting = pods.list(&on_nodes).await?.items;
+        for pod in &waiting {
+            let touched = json!({ "metadata": { "annotations": { "e2e/touched": Timestamp::now().to_string() } } });
+            let api = Api::<Pod>::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+            let how = PatchParams::default();
+            match api.patch(&pod.name_any(), &how, &Patch::Merge(touched)).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                patched => patched.map(drop)?,
+            }
+        }
+        let names: Vec<String> = waiting.iter().map(ResourceExt::name_any).collect();
+        ensure!(names.is_empty(), "{names:?} wait");
+        Ok(())
+    })
+    .await
 }

@@ -82,6 +82,11 @@ pub fn workspace() -> &'static Path {
 }
 
 impl Lab {
+    /// What runs any command for as long as somebody holds its standard input; built with the control plane.
+    pub(crate) fn guard(&self) -> PathBuf {
+        self.controlplane.with_file_name("guard")
+    }
+
     /// Reads the description: the file that the environment variable `STACKWRIGHT_LAB` names, else `.lab/lab.json` of
     /// this workspace.
     pub fn load() -> Result<Self> {

@@ -2,7 +2,7 @@
 //!
 //! Each process holds its standard input as a lifeline: this process keeps the other end, and when it goes, by return,
 //! panic or SIGKILL, the kernel closes the lifeline and the program ends. Any command gets that property from the
-//! `guard` of the control plane's binary.
+//! `guard` beside the control plane's binary.
 
 use std::{
     fmt, fs,
@@ -86,12 +86,8 @@ impl Process {
     /// Program, arguments, environment and folder are taken from `command`, nothing else: a cleared environment
     /// is not (std does not tell), and its standard input is empty.
     pub fn start(lab: &Lab, name: &str, command: &Command, log: &Path) -> Result<Self> {
-        let mut guarded = Command::new(&lab.controlplane);
-        guarded
-            .arg("guard")
-            .arg("--")
-            .arg(command.get_program())
-            .args(command.get_args());
+        let mut guarded = Command::new(lab.guard());
+        guarded.arg("--").arg(command.get_program()).args(command.get_args());
         for (key, value) in command.get_envs() {
             match value {
                 Some(value) => guarded.env(key, value),

@@ -51,13 +51,29 @@ pub const DISK: &str = "/disk.qcow2";
 
 /// The services that all tests of the program share, but for those that kill them. They end with it.
 static REAL: OnceCell<Real> = OnceCell::const_new();
+/// Those in which projects have limits. What Glance asks for these is most of what Keystone has to do.
+static LIMITED: OnceCell<Real> = OnceCell::const_new();
 
 async fn real() -> Result<Option<&'static Real>> {
+    shared(&REAL, &without_limits()).await
+}
+
+async fn limited() -> Result<Option<&'static Real>> {
+    shared(&LIMITED, &RealOptions::default()).await
+}
+
+fn without_limits() -> RealOptions {
+    RealOptions {
+        limits: false,
+        ..RealOptions::default()
+    }
+}
+
+async fn shared(of_all: &'static OnceCell<Real>, options: &RealOptions) -> Result<Option<&'static Real>> {
     let Some(installed) = Installed::find()? else {
         return Ok(None);
     };
-    let options = RealOptions::default();
-    let real = REAL.get_or_try_init(|| Real::start(&installed, &options)).await?;
+    let real = of_all.get_or_try_init(|| Real::start(&installed, options)).await?;
     Ok(Some(real))
 }
 
@@ -78,7 +94,7 @@ pub fn on_stage(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result
 /// The same in a project that may hold no more than this.
 pub fn on_a_narrow_stage(limits: Limits, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
     journey::journey(async |journey| {
-        let Some(real) = real().await? else {
+        let Some(real) = limited().await? else {
             return Ok(());
         };
         let site = real.project(&journey.namespace).await?;
@@ -100,7 +116,7 @@ pub fn on_a_stage_for(rules: &Value, act: impl AsyncFnOnce(&mut Stage<'_>) -> Re
 
 /// The same with services of its own, which the act may kill.
 pub fn on_a_stage_that_may_fall(act: impl AsyncFnOnce(&mut Stage<'_>, &mut Real) -> Result<Left>) -> Result<()> {
-    on_a_stage_of_its_own(&RealOptions::default(), None, act)
+    on_a_stage_of_its_own(&without_limits(), None, act)
 }
 
 /// The same with services that are so, by a credential that is good for some calls alone where there are rules for it.
@@ -132,10 +148,10 @@ pub fn on_stage_with_both(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>)
     })
 }
 
-/// The same as one of those who may log in to the real services; his project is not for the act alone.
+/// The same as one of those who may log in to the real services with limits; his project is not for the act alone.
 pub fn on_stage_as(who: &str, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
     journey::journey(async |journey| {
-        let Some(real) = real().await? else {
+        let Some(real) = limited().await? else {
             return Ok(());
         };
         Stage::play(journey, real.site(), who, act).await

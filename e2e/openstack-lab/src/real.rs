@@ -52,6 +52,8 @@ pub struct RealOptions {
     pub methods: &'static [&'static str],
     /// Where they listen: an address of this machine, and the one that the catalogue names. Their certificate is for loopback alone.
     pub address: Ipv4Addr,
+    /// Whether projects have limits, which Glance asks Keystone for several times before each upload. Most clouds have none.
+    pub limits: bool,
     /// How many requests each of them answers at the same time; further ones wait. One that brings bytes takes as long as these.
     pub threads: u16,
 }
@@ -64,6 +66,7 @@ impl Default for RealOptions {
             token_ttl: Duration::from_hours(1),
             methods: &["glance-direct", "web-download", "copy-image"],
             address: Ipv4Addr::LOCALHOST,
+            limits: true,
             threads: 8,
         }
     }

@@ -21,7 +21,7 @@ pub(super) struct Module {
     pub(super) title: &'static str,
     /// The folder of the cache that has one entry for each content.
     pub(super) kind: &'static str,
-    /// Which programs: `.` is the module's own, `tool` those that its `go.mod` names as tools. A program is called as the last part of the
+    /// Which programs: `.` is the module's own, `./...` all that it has, `tool` those that its `go.mod` names as tools. A program is called as the last part of the
     /// path of its package.
     pub(super) programs: &'static str,
 }

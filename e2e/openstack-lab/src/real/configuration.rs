@@ -48,6 +48,7 @@ pub(super) struct Configuration {
     token_seconds: u64,
     /// As its file lists them.
     methods: String,
+    limits: bool,
     threads: u16,
 }
 
@@ -89,6 +90,7 @@ impl Configuration {
             ca: options.tls.then(|| folder.join("ca.pem")),
             token_seconds: options.token_ttl.as_secs(),
             methods: options.methods.join(","),
+            limits: options.limits,
             threads: options.threads,
         }
     }
@@ -179,14 +181,15 @@ password_hash_rounds = 4
             .map(|store| format!("[{store}]\nfilesystem_store_datadir = {images}/{store}\n"))
             .collect();
         let (backends, stores) = (backends.join(", "), stores.concat());
-        let (identity, methods) = (self.identity(&seeded.glance_password), &self.methods);
+        let identity = self.identity(&seeded.glance_password);
+        let (methods, limits) = (&self.methods, self.limits);
         let endpoint = &seeded.glance_endpoint;
         format!(
             "[DEFAULT]
 log_file = {folder}/glance.log
 use_stderr = false
 image_size_cap = {LARGEST_IMAGE}
-use_keystone_limits = true
+use_keystone_limits = {limits}
 limit_param_default = {PAGE}
 enabled_import_methods = [{methods}]
 enabled_backends = {backends}

@@ -1,3 +1,7 @@
+// Runs any command for as long as somebody holds its standard input.
+//
+// It is a program of its own because tests start thousands of commands, and the programs of Kubernetes compute for a
+// tenth of a second before their main begins.
 package main
 
 import (
@@ -10,12 +14,20 @@ import (
 	"syscall"
 )
 
+const usage = "usage: guard -- COMMAND [ARGUMENTS...]\n\nRuns a command and kills it when standard input ends."
+
 const (
+	// exitUsage is the status for a wrong command line.
+	exitUsage = 2
 	// exitNotStarted is what a shell answers for a command that it cannot run.
 	exitNotStarted = 127
 	// exitSignalled plus the signal's number is what a shell answers for a command that a signal ended.
 	exitSignalled = 128
 )
+
+func main() {
+	os.Exit(guard(os.Args[1:]))
+}
 
 // guard runs a command and answers its exit status, prints nothing of its own while the command runs, passes on
 // SIGTERM and SIGINT, and kills the command when standard input ends.
@@ -23,7 +35,8 @@ const (
 // The command has an empty standard input: ours is the lifeline.
 func guard(arguments []string) int {
 	if len(arguments) < 2 || arguments[0] != "--" {
-		refuse(usage)
+		fmt.Fprintln(os.Stderr, usage)
+		return exitUsage
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
