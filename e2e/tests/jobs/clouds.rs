@@ -60,7 +60,10 @@ impl<'a> Scene<'a> {
         let Some(installed) = Installed::find()? else {
             return Ok(None);
         };
-        let options = RealOptions::default();
+        let options = RealOptions {
+            limits: false,
+            ..RealOptions::default()
+        };
         let real = REAL.get_or_try_init(|| Real::start(&installed, &options)).await?;
         let host = place.kubelet.host();
         // Each kubelet has an address of its own.
