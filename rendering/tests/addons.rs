@@ -129,8 +129,8 @@ fn charts_of_different_identities_are_not_taken_for_each_other() {
             ..request(&chart)
         };
         // The chart that was rendered last stays loaded in this lane.
-        let rendered = renderer.render(&request, Lane::Quick).unwrap();
-        assert_eq!(names(&rendered), [(folder, "c/templates/n.yaml")]);
+        let objects = renderer.render(&request, Lane::Quick).unwrap();
+        assert_eq!(names(&objects), [(folder, "c/templates/n.yaml")]);
     }
 }
 

@@ -53,7 +53,7 @@ fn computed(child: &Child) -> Option<Duration> {
     }
 }
 
-/// The state of a process, and what it and its children that have ended computed: fields 3 and 14 to 17 of proc_pid_stat(5). The second one, its name in
+/// The state of a process, and what it and its children that have ended computed: fields 3 and 14 to 17 of `proc_pid_stat(5)`. The second one, its name in
 /// brackets, may have anything in it.
 fn read(status: &str) -> Option<(&str, Duration)> {
     let (_, fields) = status.rsplit_once(") ")?;
